@@ -1,0 +1,29 @@
+"""A law on finitely many atoms, where it comes from, how it relaxes.
+
+A law is *truncated* (:func:`truncate`), *relaxed* (:class:`Relaxed`) and *mapped* to values.
+"""
+
+__all__ = [
+    "Certificate",
+    "Finite",
+    "Relaxed",
+    "RelaxedMultinomial",
+    "Skellam",
+    "StraightThrough",
+    "TruncationWarning",
+    "Window",
+    "gumbel_relax",
+    "temperature",
+    "truncate",
+]
+
+from . import kl as _kl  # registers the divergences
+from . import temperature
+from .finite import Finite
+from .functional import gumbel_relax
+from .relaxed import Relaxed
+from .relaxed_multinomial import RelaxedMultinomial
+from .skellam import Skellam
+from .straight_through import StraightThrough
+from .truncate import truncate
+from .truncation import Certificate, TruncationWarning, Window

@@ -1,0 +1,299 @@
+r"""What a truncation asks of a law: its log-PMF on integers and the logarithms of its two tails.
+
+==================  =================================  ==========================================
+law                 log PMF                            :math:`P(X \ge a)`
+==================  =================================  ==========================================
+Poisson             k log λ - λ - lnΓ(k + 1)           incomplete gamma function
+Geometric           k log(1 - p) + log p               (1 - p)^a
+Binomial            log C(N, k) + ...                  incomplete beta function
+NegativeBinomial    log C(r + k - 1, k) + ...          incomplete beta function
+anything else       the law's own ``log_prob``         sum of its terms (see ``summation.py``)
+==================  =================================  ==========================================
+
+:func:`family_of` finds the row for a law. All shapes have one trailing dimension for the integers:
+parameters are ``(*batch, 1)``, ``k`` is ``(n,)`` or ``(*batch, n)``. Formulas that cancel in
+``float32`` (log-gammas of large numbers) run in ``float64`` inside.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Family", "family_of"]
+
+from functools import singledispatch
+
+import torch
+from torch import Tensor
+from torch.distributions import (
+    Bernoulli,
+    Binomial,
+    Categorical,
+    Distribution,
+    Geometric,
+    NegativeBinomial,
+    Poisson,
+    constraints,
+)
+from torch.nn.functional import logsigmoid
+
+from .special import log_beta_tail, log_poisson_tail, safe_log
+from .summation import log_sum_above, log_sum_below
+from .validation import require_finite
+
+_LONG_TABLE = 64
+"""Past this integer, ``k log λ`` loses more than four digits of the PMF in ``float32``."""
+
+
+class Family:
+    """A law on integers. This class asks the law itself; subclasses know closed forms.
+
+    Args:
+        law: Any distribution with a ``log_prob`` on integers and a scalar event.
+        lower: The smallest possible integer, ``None`` where there is none.
+        upper: The largest possible integers, of shape ``(*batch, 1)``, ``None`` where there is none.
+    """
+
+    def __init__(self, law: Distribution, lower: int | None = None, upper: Tensor | None = None):
+        self.law, self.lower, self.upper = law, lower, upper
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The floating type of the parameters."""
+        return self.log_pmf(self._any_integer()).dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters live."""
+        return self.log_pmf(self._any_integer()).device
+
+    def parameters(self) -> dict[str, Tensor]:
+        """The parameters to check for NaN and infinities, by name."""
+        names = self.law.arg_constraints
+        return {n: v for n in names if isinstance(v := self.law.__dict__.get(n), Tensor)}
+
+    def log_pmf(self, k: Tensor) -> Tensor:
+        """``log P(X = k)``, ``-inf`` outside the support."""
+        inside = self._inside(k)
+        values = k.where(inside, self._any_integer()).expand(*self.law.batch_shape, k.shape[-1])
+        log_pmf = self.law.log_prob(values.movedim(-1, 0)).movedim(0, -1)
+        return log_pmf.where(inside, -torch.inf)
+
+    def log_at_least(self, a: Tensor) -> Tensor:
+        """``log P(X >= a)``."""
+        return log_sum_above(self.log_pmf, a, self.lower)
+
+    def log_at_most(self, a: Tensor) -> Tensor:
+        """``log P(X <= a)``."""
+        return log_sum_below(self.log_pmf, a, self.lower)
+
+    def centre_and_spread(self) -> tuple[Tensor, Tensor]:
+        """Where to start to look for the bulk of the mass, and with which step; ``(*batch, 1)``."""
+        at = torch.zeros(*self.law.batch_shape, 1, dtype=torch.float64, device=self.device)
+        try:
+            mean, spread = self.law.mean.unsqueeze(-1) + at, self.law.stddev.unsqueeze(-1) + at
+        except NotImplementedError:
+            return at + (self.lower or 0), at + 1
+        usable = torch.isfinite(mean) & torch.isfinite(spread)
+        return mean.detach().where(usable, 0.0).round(), spread.detach().where(usable, 1.0) + 1
+
+    def _inside(self, k: Tensor) -> Tensor:
+        inside = k == k.round()
+        if self.lower is not None:
+            inside = inside & (k >= self.lower)
+        return inside if self.upper is None else inside & (k <= self.upper)
+
+    def _any_integer(self) -> Tensor:
+        return torch.full((1,), float(self.lower or 0))
+
+
+class _Poisson(Family):
+    def __init__(self, law: Poisson) -> None:
+        super().__init__(law, lower=0)
+        self.rate = _widen(law.rate).unsqueeze(-1)
+
+    def log_pmf(self, k: Tensor) -> Tensor:
+        long = k.dim() > 1 or k.shape[-1] > _LONG_TABLE
+        rate = self.rate.double() if long else self.rate
+        k = k.to(rate.dtype)
+        log_power = (k * safe_log(rate)).where(k != 0, 0.0)
+        log_pmf = log_power - rate - torch.lgamma(k.clamp_min(0) + 1)
+        return log_pmf.where(self._inside(k), -torch.inf).to(self.rate.dtype)
+
+    def log_at_least(self, a: Tensor) -> Tensor:
+        return log_poisson_tail(a, self.rate, True)
+
+    def log_at_most(self, a: Tensor) -> Tensor:
+        return log_poisson_tail(a + 1, self.rate, False)
+
+
+class _Geometric(Family):
+    def __init__(self, law: Geometric) -> None:
+        super().__init__(law, lower=0)
+        self.log_p, self.log_1mp = _log_success_and_failure(law)
+
+    def log_pmf(self, k: Tensor) -> Tensor:
+        k = k.to(self.log_p.dtype)
+        log_pmf = (k * self.log_1mp).where(k != 0, 0.0) + self.log_p
+        return log_pmf.where(self._inside(k), -torch.inf)
+
+    def log_at_least(self, a: Tensor) -> Tensor:
+        a = a.to(self.log_p.dtype).clamp_min(0)
+        return (a * self.log_1mp).where(a != 0, 0.0)
+
+    def log_at_most(self, a: Tensor) -> Tensor:
+        log_above = self.log_at_least(a + 1)
+        surely = log_above == -torch.inf
+        log_below = safe_log(-torch.expm1(log_above.where(~surely, -1.0)))
+        return log_below.where(~surely, 0.0)
+
+
+class _Binomial(Family):
+    def __init__(self, law: Binomial) -> None:
+        self.total = law.total_count.double().unsqueeze(-1)
+        super().__init__(law, lower=0, upper=self.total)
+        self.log_p, self.log_1mp = _log_success_and_failure(law)
+
+    def log_pmf(self, k: Tensor) -> Tensor:
+        inside = self._inside(k)
+        k = k.double().where(inside, 0.0)
+        rest = self.total - k
+        choose = torch.lgamma(self.total + 1) - torch.lgamma(k + 1) - torch.lgamma(rest + 1)
+        log_pmf = choose + _times(k, self.log_p.double()) + _times(rest, self.log_1mp.double())
+        return log_pmf.where(inside, -torch.inf).to(self.log_p.dtype)
+
+    def log_at_least(self, a: Tensor) -> Tensor:
+        return log_beta_tail(a.double(), self.total - a + 1, self.log_p, self.log_1mp)
+
+    def log_at_most(self, a: Tensor) -> Tensor:
+        log_below = log_beta_tail(self.total - a, a.double() + 1, self.log_1mp, self.log_p)
+        return log_below.where(a >= 0, -torch.inf)
+
+
+class _NegativeBinomial(Family):
+    def __init__(self, law: NegativeBinomial) -> None:
+        super().__init__(law, lower=0)
+        self.total = law.total_count.double().unsqueeze(-1)
+        self.log_p, self.log_1mp = _log_success_and_failure(law)
+
+    def log_pmf(self, k: Tensor) -> Tensor:
+        inside = self._inside(k)
+        k, r = k.double().where(inside, 0.0), self.total
+        choose = torch.lgamma(r + k) - torch.lgamma(r) - torch.lgamma(k + 1)
+        choose = choose.where((k != 0) | (r > 0), 0.0)
+        log_pmf = choose + _times(k, self.log_p.double()) + _times(r, self.log_1mp.double())
+        return log_pmf.where(inside, -torch.inf).to(self.log_p.dtype)
+
+    def log_at_least(self, a: Tensor) -> Tensor:
+        if self.total.requires_grad:  # the beta tail has no derivative in r; its terms have
+            return super().log_at_least(a)
+        return log_beta_tail(a.double(), self.total, self.log_p, self.log_1mp)
+
+    def log_at_most(self, a: Tensor) -> Tensor:
+        if self.total.requires_grad:
+            return super().log_at_most(a)
+        log_below = log_beta_tail(self.total, a.double() + 1, self.log_1mp, self.log_p)
+        return log_below.where(a >= 0, -torch.inf)
+
+
+class _Bernoulli(Family):
+    def __init__(self, law: Bernoulli) -> None:
+        log_p, log_1mp = _log_success_and_failure(law)
+        super().__init__(law, lower=0, upper=torch.ones_like(log_p))
+        self.log_pmf_table = torch.cat([log_1mp, log_p], -1)
+
+    def log_pmf(self, k: Tensor) -> Tensor:
+        return _look_up(self.log_pmf_table, k)
+
+
+class _Categorical(Family):
+    def __init__(self, law: Categorical) -> None:
+        if _gave(law, "logits"):
+            table = _widen(law.logits)
+        else:
+            table = safe_log(_widen(law.probs))
+        n = torch.full_like(table[..., :1], table.shape[-1] - 1)
+        super().__init__(law, lower=0, upper=n)
+        self.log_pmf_table = table
+
+    def log_pmf(self, k: Tensor) -> Tensor:
+        return _look_up(self.log_pmf_table, k)
+
+
+def _look_up(table: Tensor, k: Tensor) -> Tensor:
+    n = table.shape[-1]
+    inside = (k >= 0) & (k < n)
+    index = k.where(inside, 0).long().expand(*table.shape[:-1], k.shape[-1])
+    return table.gather(-1, index).where(inside, -torch.inf)
+
+
+@singledispatch
+def family_of(law: Distribution) -> Family:
+    """The family of a law; a law without a row of its own is asked for its ``log_prob``."""
+    return Family(law, *_integer_support(law))
+
+
+family_of.register(Poisson, _Poisson)
+family_of.register(Geometric, _Geometric)
+family_of.register(Binomial, _Binomial)
+family_of.register(NegativeBinomial, _NegativeBinomial)
+family_of.register(Bernoulli, _Bernoulli)
+family_of.register(Categorical, _Categorical)
+
+
+def check_parameters(family: Family) -> None:
+    """Raise where a parameter is NaN or infinite (torch itself lets ``Poisson(inf)`` through)."""
+    for name, value in family.parameters().items():
+        if name == "logits" or not value.is_floating_point():
+            continue  # ±inf logits are point masses; torch refuses NaN, and so does Finite
+        require_finite(name, value, type(family.law).__name__)
+
+
+def _integer_support(law: Distribution) -> tuple[int | None, Tensor | None]:
+    """The first and the last integer of a law's support; ``TypeError`` where it has no integers."""
+    name = type(law).__name__
+    if law.event_shape:
+        raise TypeError(
+            f"truncate expects a law with scalar events, but {name} has event_shape "
+            f"{tuple(law.event_shape)}; treat its coordinates one by one, or enumerate its atoms "
+            "and build a Finite."
+        )
+    try:
+        support = law.support
+    except (NotImplementedError, AttributeError):
+        support = None
+    if support is None or not getattr(support, "is_discrete", False):
+        raise TypeError(
+            f"truncate expects a law with a PMF on integers, but {name} has support {support}; "
+            "give it `support = torch.distributions.constraints.nonnegative_integer` (or another "
+            "integer constraint) and a `log_prob`."
+        )
+    while hasattr(support, "base_constraint"):
+        support = support.base_constraint
+    lower, upper = getattr(support, "lower_bound", None), getattr(support, "upper_bound", None)
+    if support is constraints.boolean:
+        lower, upper = 0, 1
+    if upper is not None:
+        upper = torch.as_tensor(upper, dtype=torch.float64).expand(law.batch_shape).unsqueeze(-1)
+    return None if lower is None else int(torch.as_tensor(lower).min()), upper
+
+
+def _widen(parameter: Tensor) -> Tensor:
+    return parameter.to(torch.promote_types(parameter.dtype, torch.float32))
+
+
+def _times(k: Tensor, log_p: Tensor) -> Tensor:
+    """``k · log p`` with ``0 · (-inf) = 0``."""
+    return (k * log_p).where(k != 0, 0.0)
+
+
+def _gave(law: Distribution, name: str) -> bool:
+    """Whether the user built the law from ``name``: the other parameter is lazy, and clamped."""
+    return law.__dict__.get(name) is getattr(law, "_param", None)
+
+
+def _log_success_and_failure(law: Distribution) -> tuple[Tensor, Tensor]:
+    """``log p`` and ``log(1 - p)``, ``(*batch, 1)``, without the clamp torch puts on logits."""
+    if _gave(law, "logits"):
+        logits = _widen(law.logits).unsqueeze(-1)  # type: ignore[attr-defined]
+        return logsigmoid(logits), logsigmoid(-logits)
+    probs = _widen(law.probs).unsqueeze(-1)  # type: ignore[attr-defined]
+    return safe_log(probs), safe_log(1 - probs)

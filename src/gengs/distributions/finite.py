@@ -1,0 +1,295 @@
+r"""A law on finitely many atoms, the centre of the library.
+
+.. math:: P(Z = c_k) = \pi_k, \qquad k = 0, \dots, n - 1
+
+The atoms :math:`c_k` are numbers, vectors or matrices; the law is its ``logits``
+:math:`\log \pi_k`. A truncation produces one, an implicit posterior *is* one (logits straight from
+a network), a PMF that a user owns is one. The linear map
+
+.. math:: \mathcal{T}(w) = \sum_k w_k c_k
+
+turns weights on the simplex into values: of a one-hot vector it is the atom, of :math:`\pi` the
+mean, of a relaxed one-hot vector the relaxed value.
+
+References:
+    | Generalized Gumbel-Softmax Gradient Estimator for Generic Discrete Random Variables
+    | (Joo et al., 2020), https://arxiv.org/abs/2003.01847
+"""
+
+from __future__ import annotations
+
+__all__ = ["Finite"]
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution, constraints
+from torch.distributions.utils import lazy_property
+from torch.types import _size
+
+from .inverse import inverse_cdf_index
+from .validation import inspectable, validates
+
+if TYPE_CHECKING:
+    from .truncation import Certificate
+
+
+class Finite(Distribution):
+    r"""The law that gives the atom :math:`c_k` the probability :math:`\pi_k`.
+
+    Args:
+        atoms: What can be drawn, of shape ``(*batch, n, *event)``; the batch part may be missing
+            (atoms shared by all elements). Integers become the default floating type, and half
+            precision becomes ``float32``: bfloat16 cannot hold 257.
+        logits: Unnormalised log-probabilities, of shape ``(*batch, n)``; ``-inf`` forbids an atom.
+        probs: Unnormalised probabilities, instead of ``logits``.
+        event_dim: How many trailing dimensions of ``atoms`` belong to one atom: 0 for numbers, 1
+            for vectors, 2 for matrices.
+        validate_args: Whether to check the arguments; on by default.
+
+    Example:
+        >>> dice = Finite(torch.arange(1, 7), probs=torch.ones(6))
+        >>> dice.mean, dice.cdf(torch.tensor(2.0))
+        (tensor(3.5000), tensor(0.3333))
+    """
+
+    arg_constraints = {"logits": constraints.real_vector, "probs": constraints.simplex}
+    has_enumerate_support = True
+
+    certificate: Certificate | None = None
+    """What a truncation lost (see :class:`gengs.Certificate`); ``None`` for a law of its own."""
+
+    def __init__(
+        self,
+        atoms: Tensor,
+        logits: Tensor | None = None,
+        probs: Tensor | None = None,
+        *,
+        event_dim: int = 0,
+        validate_args: bool | None = None,
+    ) -> None:
+        if (logits is None) == (probs is None):
+            raise ValueError("Finite expects exactly one of `logits` and `probs`.")
+        validate = validates(validate_args)
+        given = logits if logits is not None else probs
+        assert given is not None  # for the type checker: one of the two is there
+        if given.dim() == 0 or given.shape[-1] == 0:
+            raise ValueError(
+                "Finite expects at least one atom in the last dimension of "
+                f"`{'logits' if probs is None else 'probs'}`, but got shape {tuple(given.shape)}."
+            )
+        weights = given.to(_at_least_float32(given.dtype))
+        log_weights = weights if probs is None else _log_of_weights(weights, validate)
+        total = log_weights.logsumexp(-1, keepdim=True)
+        # NaN, +inf and "every atom forbidden" all show in the normaliser, which is n times smaller.
+        if validate and inspectable(total) and not torch.isfinite(total).all():
+            raise ValueError(
+                f"Finite expects `{'logits' if probs is None else 'probs'}` without NaN or +inf "
+                "and with at least one possible atom in each row, "
+                f"but row {_first_row(~torch.isfinite(total[..., 0]))} is not so."
+            )
+        self._build(_as_atoms(atoms), log_weights - total, event_dim, given.dtype, validate)
+
+    @classmethod
+    def _of_log_pmf(
+        cls, atoms: Tensor, log_pmf: Tensor, event_dim: int, dtype: torch.dtype, validate: bool
+    ) -> Finite:
+        """A law whose log-probabilities are already normalised: no second pass over the table."""
+        law = cls.__new__(cls)
+        law._build(atoms, log_pmf, event_dim, dtype, validate)
+        return law
+
+    def _build(
+        self, atoms: Tensor, log_pmf: Tensor, event_dim: int, dtype: torch.dtype, validate: bool
+    ) -> None:
+        n = log_pmf.shape[-1]
+        where_n = -1 - event_dim
+        if atoms.dim() < 1 + event_dim or atoms.shape[where_n] != n:
+            raise ValueError(
+                f"Finite expects `atoms` of shape (*batch, {n}, *event) with event_dim={event_dim}"
+                f" beside {n} probabilities, but got {tuple(atoms.shape)};"
+                " for vector atoms pass event_dim=1."
+            )
+        batch = torch.broadcast_shapes(log_pmf.shape[:-1], atoms.shape[:where_n])
+        self.atoms = atoms
+        self.logits = log_pmf.expand(*batch, n)
+        self.event_dim = event_dim
+        self.dtype = dtype
+        event = atoms.shape[atoms.dim() - event_dim :]
+        # our own flag, and our own checks: torch's would refuse -inf logits under `simplex`
+        super().__init__(batch, event, validate_args=False)
+        self._validate_args = validate
+
+    # ------------------------------------------------------------------ the PMF and what sums it
+
+    @property
+    def num_atoms(self) -> int:
+        """How many atoms the law has."""
+        return self.logits.shape[-1]
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        r"""The probabilities :math:`\pi`, of shape ``(*batch, n)``."""
+        return self.logits.exp()
+
+    @constraints.dependent_property(is_discrete=True)
+    def support(self) -> constraints.Constraint:
+        """The set of atoms, as a constraint that can be checked."""
+        return _OneOf(self.atoms, self.event_dim)
+
+    def mix(self, weights: Tensor) -> Tensor:
+        r"""The linear map :math:`\mathcal{T}(w) = \sum_k w_k c_k`: weights to values."""
+        atoms = self.atoms
+        weights = weights.to(torch.promote_types(atoms.dtype, weights.dtype))
+        atoms = atoms.to(weights.dtype)
+        if atoms.dim() == 1:
+            return weights @ atoms
+        return (weights.reshape(weights.shape + (1,) * self.event_dim) * atoms).sum(
+            -1 - self.event_dim
+        )
+
+    @property
+    def mean(self) -> Tensor:
+        return self.mix(self.probs)
+
+    @property
+    def variance(self) -> Tensor:
+        deviation = self.atoms - self.mean.unsqueeze(-1 - self.event_dim)
+        probs = self.probs.reshape(self.probs.shape + (1,) * self.event_dim)
+        return (probs * deviation.square()).sum(-1 - self.event_dim)
+
+    @property
+    def mode(self) -> Tensor:
+        return self._atoms_at(self.logits.argmax(-1))
+
+    def entropy(self) -> Tensor:
+        possible = self.probs > 0
+        return -(self.probs * self.logits.where(possible, 0.0)).sum(-1)
+
+    def index_of(self, value: Tensor) -> tuple[Tensor, Tensor]:
+        """For each value the index of its atom, and whether there is one."""
+        hits = value.unsqueeze(-1 - self.event_dim) == self.atoms
+        for _ in range(self.event_dim):
+            hits = hits.all(-1)
+        return hits.to(torch.int8).argmax(-1), hits.any(-1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        index, found = self.index_of(value)
+        if self._validate_args and inspectable(found) and not found.all():
+            raise ValueError(
+                f"Finite.log_prob expects values among the {self.num_atoms} atoms, but "
+                f"{int((~found).sum())} of {found.numel()} in `value` (shape {tuple(value.shape)})"
+                " are not; pass validate_args=False to give them probability zero."
+            )
+        logits = self.logits.expand(*index.shape, self.num_atoms)
+        found_log = logits.gather(-1, index.unsqueeze(-1)).squeeze(-1)
+        return found_log.where(found, -torch.inf)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        r""":math:`P(Z \le v)`, for scalar atoms."""
+        self._require_scalar_atoms("cdf")
+        below = self.atoms <= value.unsqueeze(-1)
+        return (self.probs * below).sum(-1)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        r"""The smallest atom :math:`c` with :math:`P(Z \le c) \ge v`, for scalar atoms."""
+        self._require_scalar_atoms("icdf")
+        atoms, order = self.atoms.expand_as(self.probs).sort(-1)
+        cdf = self.probs.gather(-1, order).cumsum(-1)
+        index = (cdf < value.unsqueeze(-1)).sum(-1).clamp_max(self.num_atoms - 1)
+        atoms = atoms.expand(*index.shape, self.num_atoms)
+        return atoms.gather(-1, index.unsqueeze(-1)).squeeze(-1)
+
+    # ------------------------------------------------------------------------------- drawing
+
+    def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
+        return self._atoms_at(self.sample_index(sample_shape))
+
+    def sample_index(
+        self, sample_shape: _size = torch.Size(), generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Exact draws, as indices of atoms; impossible atoms are never drawn."""
+        return inverse_cdf_index(self.probs.detach(), torch.Size(sample_shape), generator)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        first = self.atoms.movedim(-1 - self.event_dim, 0)  # (n, *batch or nothing, *event)
+        missing = len(self.batch_shape) - (first.dim() - 1 - self.event_dim)
+        first = first.reshape(first.shape[:1] + (1,) * missing + first.shape[1:])
+        if not expand:
+            return first
+        return first.expand(self.num_atoms, *self.batch_shape, *self.event_shape)
+
+    def expand(self, batch_shape: _size, _instance: Any = None) -> Finite:
+        law = self._get_checked_instance(Finite, _instance)
+        logits = self.logits.expand(*batch_shape, self.num_atoms)
+        law._build(self.atoms, logits, self.event_dim, self.dtype, self._validate_args)
+        law.certificate = self.certificate
+        return law
+
+    def __repr__(self) -> str:
+        shapes = f"batch {tuple(self.batch_shape)}, event {tuple(self.event_shape)}"
+        return f"Finite({self.num_atoms} atoms, {shapes})"
+
+    def _atoms_at(self, index: Tensor) -> Tensor:
+        if self.atoms.dim() == 1 + self.event_dim:
+            return self.atoms[index]
+        where_n = -1 - self.event_dim
+        atoms = self.atoms.expand(*self.batch_shape, self.num_atoms, *self.event_shape)
+        atoms = atoms.movedim(where_n, -1)  # (*batch, *event, n)
+        index = index.reshape(index.shape + (1,) * (self.event_dim + 1))
+        index = index.expand(*index.shape[: index.dim() - self.event_dim - 1], *self.event_shape, 1)
+        return atoms.expand(*index.shape[:-1], self.num_atoms).gather(-1, index).squeeze(-1)
+
+    def _require_scalar_atoms(self, what: str) -> None:
+        if self.event_dim:
+            raise TypeError(
+                f"Finite.{what} needs scalar atoms; these have event_dim={self.event_dim}."
+            )
+
+
+class _OneOf(constraints.Constraint):
+    """Values that equal one of the atoms."""
+
+    is_discrete = True
+
+    def __init__(self, atoms: Tensor, event_dim: int) -> None:
+        self._atoms, self._event_dim = atoms, event_dim
+        super().__init__()
+
+    @property
+    def event_dim(self) -> int:  # type: ignore[override]
+        return self._event_dim
+
+    def check(self, value: Tensor) -> Tensor:
+        hits = value.unsqueeze(-1 - self._event_dim) == self._atoms
+        for _ in range(self._event_dim):
+            hits = hits.all(-1)
+        return hits.any(-1)
+
+
+def _at_least_float32(dtype: torch.dtype) -> torch.dtype:
+    return (
+        torch.promote_types(dtype, torch.float32)
+        if dtype.is_floating_point
+        else torch.get_default_dtype()
+    )
+
+
+def _as_atoms(atoms: Tensor) -> Tensor:
+    return atoms.to(_at_least_float32(atoms.dtype))
+
+
+def _log_of_weights(weights: Tensor, validate: bool) -> Tensor:
+    if validate and inspectable(weights) and (weights < 0).any():
+        raise ValueError(
+            "Finite expects non-negative `probs`, "
+            f"but the smallest is {weights.min().item():.4g} (shape {tuple(weights.shape)})."
+        )
+    possible = weights > 0
+    # double where: log(0) would send 0 · inf = NaN back into the network that made the weights
+    return weights.where(possible, 1.0).log().where(possible | weights.isnan(), -torch.inf)
+
+
+def _first_row(bad: Tensor) -> tuple[int, ...]:
+    return tuple(int(i) for i in bad.nonzero()[0])

@@ -1,0 +1,122 @@
+r"""Kullback-Leibler divergences: between laws on the same atoms, and the pairs that torch lacks.
+
+.. math:: \mathrm{KL}(q \,\|\, p) = \sum_k \hat\pi_k (\log \hat\pi_k - \log \pi_k)
+
+with :math:`0 \log 0 = 0`, and :math:`+\infty` where :math:`\pi_k = 0 < \hat\pi_k` (Proposition 5 of
+the paper). It is the divergence of the *discrete* laws: with relaxed samples, the "ELBO" that it is
+part of is not a bound.
+"""
+
+from __future__ import annotations
+
+__all__: list[str] = []
+
+import torch
+from torch import Tensor
+from torch.distributions import Binomial, Distribution, Multinomial, NegativeBinomial
+from torch.distributions.kl import register_kl
+
+from .families import _log_success_and_failure, _times, family_of
+from .finite import Finite
+from .multinomial import multinomial_log_probs
+from .straight_through import StraightThrough
+from .validation import inspectable
+
+
+@register_kl(Finite, Finite)
+def _finite_finite(q: Finite, p: Finite) -> Tensor:
+    _require_equal_atoms(q, p)
+    return _categorical_kl(q.logits, p.logits)
+
+
+@register_kl(Finite, Distribution)
+def _finite_any(q: Finite, p: Distribution) -> Tensor:
+    """Against a law with infinitely many values: only those of ``q`` count."""
+    if q.event_dim:
+        raise NotImplementedError(
+            "kl_divergence of a Finite with vector atoms needs a Finite on the same atoms."
+        )
+    return _categorical_kl(q.logits, family_of(p).log_pmf(q.atoms))
+
+
+@register_kl(StraightThrough, StraightThrough)
+def _straight_straight(q: StraightThrough, p: StraightThrough) -> Tensor:
+    return _finite_finite(q.law, p.law)
+
+
+@register_kl(StraightThrough, Finite)
+def _straight_finite(q: StraightThrough, p: Finite) -> Tensor:
+    return _finite_finite(q.law, p)
+
+
+@register_kl(NegativeBinomial, NegativeBinomial)
+def _negative_binomial(q: NegativeBinomial, p: NegativeBinomial) -> Tensor:
+    if inspectable(q.total_count, p.total_count) and not torch.equal(
+        *torch.broadcast_tensors(q.total_count, p.total_count)
+    ):
+        raise NotImplementedError(
+            "kl_divergence of two NegativeBinomials has a closed form for equal `total_count` only;"
+            " truncate both to the same atoms for the others."
+        )
+    log_p, log_1mp = _log_success_and_failure(p)
+    log_q, log_1mq = _log_success_and_failure(q)
+    mean = q.mean.unsqueeze(-1)
+    return (
+        _times(mean, _difference(log_q, log_p)) + q.total_count.unsqueeze(-1) * (log_1mq - log_1mp)
+    ).squeeze(-1)
+
+
+@register_kl(Multinomial, Multinomial)
+def _multinomial(q: Multinomial, p: Multinomial) -> Tensor:
+    if q.total_count != p.total_count:
+        raise ValueError(
+            "kl_divergence of two Multinomials expects equal total_count, but got "
+            f"{q.total_count} and {p.total_count}."
+        )
+    return q.total_count * _categorical_kl(multinomial_log_probs(q), multinomial_log_probs(p))
+
+
+@register_kl(Binomial, Binomial)
+def _binomial(q: Binomial, p: Binomial) -> Tensor:
+    """Torch has the case of equal counts; this one has all (+inf where ``q`` can exceed ``p``)."""
+    log_q, log_1mq = _log_success_and_failure(q)
+    log_p, log_1mp = _log_success_and_failure(p)
+    n_q, n_p = q.total_count, p.total_count
+    mean = q.mean.unsqueeze(-1)
+    rest = n_q.unsqueeze(-1) - mean
+    same = _times(mean, _difference(log_q, log_p)) + _times(rest, _difference(log_1mq, log_1mp))
+    if not inspectable(n_q, n_p) or torch.equal(*torch.broadcast_tensors(n_q, n_p)):
+        return same.squeeze(-1)
+    last = int(n_q.max()) if n_q.numel() else 0
+    k = torch.arange(last + 1, device=n_q.device)
+    exact = _categorical_kl(family_of(q).log_pmf(k), family_of(p).log_pmf(k))
+    return torch.where(n_q == n_p, same.squeeze(-1), exact)
+
+
+def _categorical_kl(log_q: Tensor, log_p: Tensor) -> Tensor:
+    log_q, log_p = torch.broadcast_tensors(log_q, log_p)
+    possible = log_q > -torch.inf
+    # double where: impossible atoms of q contribute 0 and send no NaN back
+    ratio = log_q.where(possible, 0.0) - log_p.where(possible, 0.0)
+    return (log_q.exp() * ratio.where(possible, 0.0)).sum(-1)
+
+
+def _difference(log_q: Tensor, log_p: Tensor) -> Tensor:
+    """``log q - log p`` with ``-inf - (-inf) = 0``: it is multiplied by zero afterwards."""
+    return torch.where(log_q > -torch.inf, log_q - log_p, 0.0)
+
+
+def _require_equal_atoms(q: Finite, p: Finite) -> None:
+    if q.atoms is p.atoms or not inspectable(q.atoms, p.atoms):
+        return
+    if q.num_atoms != p.num_atoms or q.event_shape != p.event_shape:
+        raise ValueError(
+            "kl_divergence expects two Finite laws on the same atoms, but got "
+            f"{q.num_atoms} atoms of shape {tuple(q.event_shape)} and "
+            f"{p.num_atoms} of shape {tuple(p.event_shape)}."
+        )
+    if not bool((q.atoms == p.atoms).all()):
+        raise ValueError(
+            "kl_divergence expects two Finite laws on the same atoms, but the atoms differ; "
+            "truncate both to one window."
+        )

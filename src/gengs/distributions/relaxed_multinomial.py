@@ -1,0 +1,108 @@
+r"""The multinomial relaxed as a chain of conditional binomials, for any number of balls and boxes.
+
+.. math::
+    z_j \mid z_{<j} \sim \mathrm{Bin}\Big(r_j, \frac{p_j}{\sum_{i \ge j} p_i}\Big), \qquad
+    r_j = N - \sum_{i < j} z_i
+
+Each link is a law on the atoms :math:`\min(k, r_j)`, relaxed as usual. A relaxed link leaves a
+remainder :math:`r_j` that is no integer; the binomial coefficient continues there as
+:math:`\Gamma(r + 1) / (\Gamma(k + 1) \Gamma(r - k + 1))`, positive for :math:`k < r + 1` and exact
+at integers. So the counts always sum to :math:`N` and never fall below zero.
+"""
+
+from __future__ import annotations
+
+__all__ = ["RelaxedMultinomial"]
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution, Multinomial, constraints
+from torch.types import _size
+
+from .families import _times
+from .finite import Finite
+from .multinomial import multinomial_log_probs
+from .relaxed import Relaxed, Temperature, check_temperature
+from .special import log1mexp
+from .validation import validates
+
+
+class RelaxedMultinomial(Distribution):
+    """A multinomial whose ``rsample_value`` relaxes it box by box; cost linear in N and m.
+
+    ``sample`` and ``log_prob`` are those of the multinomial itself.
+
+    Args:
+        temperature: Of every link of the chain.
+        law: The multinomial.
+        validate_args: Whether to check the arguments; on by default.
+    """
+
+    arg_constraints = {"temperature": constraints.positive}
+
+    def __init__(
+        self, temperature: Temperature, law: Multinomial, validate_args: bool | None = None
+    ) -> None:
+        check_temperature(temperature)
+        self.temperature, self.law = temperature, law
+        super().__init__(law.batch_shape, law.event_shape, validate_args=False)
+        self._validate_args = validates(validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> constraints.Constraint:
+        """Counts with the right sum."""
+        return self.law.support
+
+    def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
+        return self.law.sample(torch.Size(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return self.law.log_prob(value)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.law.mean
+
+    @property
+    def variance(self) -> Tensor:
+        return self.law.variance
+
+    def rsample_value(
+        self,
+        sample_shape: _size = torch.Size(),
+        *,
+        hard: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Counts that sum to N, ``(*sample, *batch, m)``; integers where ``hard``."""
+        total = self.law.total_count
+        log_p = multinomial_log_probs(self.law)
+        # log of p_j / (p_j + ... + p_m), the chance of box j among those still open
+        open_mass = log_p.flip(-1).logcumsumexp(-1).flip(-1)
+        chance = (log_p - open_mass.where(open_mass > -torch.inf, 0.0)).clamp_max(0)
+        shape = torch.Size(sample_shape) + self.law.batch_shape
+        rest = log_p.new_full(shape, float(total))
+        counts = []
+        for j in range(self.law.event_shape[-1] - 1):
+            link = _continued_binomial(rest, total, chance[..., j].expand(shape))
+            drawn = Relaxed(self.temperature, link, validate_args=False).rsample_value(
+                hard=hard, generator=generator
+            )
+            counts.append(drawn)
+            rest = (rest - drawn).clamp_min(0)
+        return torch.stack([*counts, rest], -1)
+
+
+def _continued_binomial(rest: Tensor, total: int, log_p: Tensor) -> Finite:
+    """The binomial with a remainder ``rest`` that may be fractional, on the atoms min(k, rest)."""
+    k = torch.arange(total + 1, device=rest.device, dtype=rest.dtype)
+    r = rest.unsqueeze(-1)
+    possible = k < r + 1
+    left = (r - k).where(possible, 0.0)
+    choose = torch.lgamma(r + 1) - torch.lgamma(k + 1) - torch.lgamma(left + 1)
+    log_p = log_p.unsqueeze(-1)
+    surely = log_p >= 0
+    log_1mp = log1mexp(log_p.where(~surely, -1.0)).where(~surely, -torch.inf)
+    log_p = log_p.expand_as(choose)
+    logits = choose + _times(k, log_p) + _times(left.clamp_min(0), log_1mp.expand_as(choose))
+    return Finite(k.minimum(r), logits=logits.where(possible, -torch.inf), validate_args=False)

@@ -1,0 +1,198 @@
+r"""From any discrete law to a law on finitely many atoms, with the tails lumped.
+
+.. math::
+    \pi_k = p(k) \text{ inside}, \qquad
+    \pi_{\mathrm{high}} = P(X \ge \mathrm{high}), \qquad
+    \pi_{\mathrm{low}} = P(X \le \mathrm{low})
+
+so that :math:`Z = \mathrm{clip}(X, \mathrm{low}, \mathrm{high})` exactly. Lumping is not
+renormalising: the end atom carries the whole tail.
+"""
+
+from __future__ import annotations
+
+__all__ = ["truncate"]
+
+import torch
+from torch.distributions import (
+    Bernoulli,
+    Categorical,
+    Distribution,
+    Independent,
+    Multinomial,
+    OneHotCategorical,
+)
+
+from .families import Family, check_parameters, family_of
+from .finite import Finite
+from .memory import require_memory
+from .multinomial import enumerate_multinomial
+from .truncation import (
+    DEFAULT_ALLOWED,
+    Certificate,
+    Window,
+    warn_if_drifted,
+    window_of_mass,
+    window_of_tolerance,
+)
+from .validation import validates
+
+
+def truncate(
+    law: Distribution,
+    level: int | None = None,
+    *,
+    low: int | None = None,
+    high: int | None = None,
+    mass: float | None = None,
+    tolerance: float | None = None,
+    window: Window | None = None,
+    validate_args: bool | None = None,
+) -> Finite:
+    r"""Cut a discrete law to finitely many atoms; what lies outside is lumped on the end atoms.
+
+    Give one rule: ``level``, or ``low`` and/or ``high``, or ``mass``, or ``tolerance``, or a
+    ``window`` that was computed before. A law with finitely many values (Bernoulli, Categorical,
+    OneHotCategorical, Binomial, Multinomial) needs none: all its values become atoms.
+
+    Args:
+        law: Any law with a PMF: torch's own, another library's, or yours (it needs ``log_prob`` on
+            integers and a discrete ``support``).
+        level: Keep the integers 0 … level - 1.
+        low: Keep the integers from ``low`` on.
+        high: Keep the integers up to ``high``.
+        mass: Keep 0, 1, … until their mass reaches this, then one more atom with the rest.
+        tolerance: Keep the smallest window, for each element, that loses at most this mass.
+        window: Keep the integers of this window; warn when the law has drifted out of it.
+        validate_args: Whether to check parameters; on by default.
+
+    Example:
+        >>> q = truncate(torch.distributions.Poisson(torch.tensor(7.0)), 12)
+        >>> q.num_atoms, q.probs[-1]  # the last atom holds P(X >= 11)
+        (12, tensor(0.0985))
+        >>> truncate(torch.distributions.Poisson(torch.tensor(1e6)), tolerance=1e-6).num_atoms
+        9784
+    """
+    if isinstance(law, Finite):
+        return law
+    validate = validates(validate_args)
+    if isinstance(law, Independent):
+        raise TypeError(
+            "truncate expects the law of one coordinate; call truncate(law.base_dist, ...) and "
+            "wrap the result in Independent again."
+        )
+    rules = {"level": level, "low/high": low if high is None else high, "mass": mass}
+    rules |= {"tolerance": tolerance, "window": window}
+    given = [name for name, value in rules.items() if value is not None]
+    if len(given) > 1:
+        raise ValueError(f"truncate expects one rule, but got {' and '.join(given)}.")
+    if isinstance(law, OneHotCategorical | Multinomial):
+        if given:
+            raise ValueError(
+                f"truncate keeps all values of a {type(law).__name__}; it takes no {given[0]}."
+            )
+        return (
+            _one_hot(law, validate)
+            if isinstance(law, OneHotCategorical)
+            else _counts(law, validate)
+        )
+
+    family = family_of(law)
+    if validate:
+        check_parameters(family)
+    if level is not None:
+        window = _window_between(family, 0, level - 1, "level", level)
+    elif low is not None or high is not None:
+        window = _window_between(family, low, high, "low/high", (low, high))
+    elif mass is not None:
+        window = window_of_mass(family, mass)
+    elif tolerance is not None:
+        window = window_of_tolerance(family, tolerance)
+    elif window is None:
+        window = _window_of_support(family)
+    return _cut(family, window, validate)
+
+
+def _cut(family: Family, window: Window, validate: bool) -> Finite:
+    """The law of ``clip(X, low, high)``: the PMF inside, and a tail on each end atom."""
+    require_memory(family.law.batch_shape, window.size, family.dtype, family.device)
+    k = window.integers(family.device)
+    low, high = window.ends(family.device)
+    nothing_below = _nothing_below(family, window)
+    parts = []
+    if window.size == 1:
+        parts.append(torch.zeros_like(family.log_pmf(k)))  # one atom carries everything
+    else:
+        first = 0 if nothing_below else 1
+        if not nothing_below:
+            parts.append(family.log_at_most(low))
+        if window.size - 1 > first:
+            parts.append(family.log_pmf(k[..., first:-1]))
+        parts.append(family.log_at_least(high))
+    batch = family.law.batch_shape
+    log_pmf = torch.cat([part.expand(*batch, part.shape[-1]) for part in parts], -1)
+    atoms = k.to(torch.promote_types(log_pmf.dtype, torch.float32))
+    result = Finite._of_log_pmf(atoms, log_pmf, 0, log_pmf.dtype, validate)
+    result.certificate = Certificate(family, window)
+    if validate and window.size > 1:
+        lumped = log_pmf[..., -1].detach().exp()
+        if not nothing_below:
+            lumped = lumped + log_pmf[..., 0].detach().exp()
+        warn_if_drifted(window, family, lumped, stacklevel=4)
+    return result
+
+
+def _nothing_below(family: Family, window: Window) -> bool:
+    return family.lower is not None and isinstance(window.low, int) and window.low <= family.lower
+
+
+def _window_between(
+    family: Family, low: int | None, high: int | None, name: str, given: object
+) -> Window:
+    if low is None:
+        low = family.lower
+    if high is None and family.upper is not None:
+        high = int(family.upper.max())
+    if low is None or high is None:
+        raise ValueError(
+            f"truncate expects both low= and high= for {type(family.law).__name__}, whose support "
+            "is infinite there."
+        )
+    if isinstance(high, bool) or int(high) != high or int(low) != low or high < low:
+        raise ValueError(f"truncate expects at least one integer atom, but got {name}={given}.")
+    return Window(int(low), int(high) - int(low) + 1, allowed=DEFAULT_ALLOWED)
+
+
+def _window_of_support(family: Family) -> Window:
+    if family.lower is None or family.upper is None:
+        raise ValueError(
+            f"truncate expects a rule (level=, low=/high=, mass= or tolerance=) for "
+            f"{type(family.law).__name__}, which has infinitely many values."
+        )
+    if isinstance(family.law, Bernoulli):
+        return Window(0, 2, allowed=1.0)
+    if isinstance(family.law, Categorical):
+        return Window(0, family.law._num_events, allowed=1.0)
+    last = int(family.upper.max()) if family.upper.numel() else family.lower
+    return Window(family.lower, last - family.lower + 1, allowed=1.0)
+
+
+def _one_hot(law: OneHotCategorical, validate: bool) -> Finite:
+    n = law.event_shape[-1]
+    table = family_of(law._categorical).log_pmf(torch.arange(n, device=law.logits.device))
+    atoms = torch.eye(n, dtype=table.dtype, device=table.device)
+    return Finite(atoms, logits=table, event_dim=1, validate_args=validate)
+
+
+def _counts(law: Multinomial, validate: bool) -> Finite:
+    atoms, log_pmf = enumerate_multinomial(law)
+    return Finite(atoms, logits=log_pmf, event_dim=1, validate_args=validate)
+
+
+def as_finite(law: Distribution, tolerance: float = 1e-6) -> Finite:
+    """A law as a :class:`Finite`: itself, all its values, or cut where ``tolerance`` lies outside."""
+    if isinstance(law, Finite):
+        return law
+    if isinstance(law, OneHotCategorical | Multinomial | Bernoulli | Categorical):
+        return truncate(law)
+    return truncate(law, tolerance=tolerance)

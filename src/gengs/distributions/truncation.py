@@ -1,0 +1,249 @@
+r"""Where to cut a law, and what the cut costs.
+
+A window keeps the integers :math:`\mathrm{low}, \dots, \mathrm{low} + n - 1`; what lies outside is
+lumped on the end atoms, :math:`Z = \mathrm{clip}(X, \mathrm{low}, \mathrm{high})`. There are four
+rules for it:
+
+- a **level** :math:`n`: the integers :math:`0, \dots, n - 1` (the paper's :math:`TD(\lambda, n)`);
+- a **range** ``low ... high``, both kept;
+- a **mass** :math:`\eta` (the paper's Algorithm 2, *NP*): atoms 0, 1, ... until their mass reaches
+  :math:`\eta`, then one more that carries the rest; the widest batch element sets the level;
+- a **tolerance** :math:`\varepsilon`: for each element the smallest window outside of which at most
+  :math:`\varepsilon` of the mass lies. Its width grows like :math:`\sqrt\lambda`, not like
+  :math:`\lambda`.
+
+What is lost is known exactly, and the :class:`Certificate` of a truncated law says it:
+
+.. math::
+    \mathrm{TV}(Z, X) = P(X \notin \mathrm{window}), \qquad
+    E|Z - X| = \sum_{j > \mathrm{high}} P(X \ge j) + \sum_{j < \mathrm{low}} P(X \le j)
+"""
+
+from __future__ import annotations
+
+__all__ = ["Certificate", "TruncationWarning", "Window"]
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from .families import Family
+from .summation import log_sum
+from .validation import inspectable
+
+
+class TruncationWarning(UserWarning):
+    """A window no longer fits the law that is cut to it."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """Which integers are kept: ``size`` of them from ``low`` on.
+
+    A window can be used again, for the same law with moved parameters:
+    ``truncate(law, window=q.certificate.window)``; it warns once what lies outside exceeds
+    ``allowed``.
+    """
+
+    low: int | Tensor
+    """The first integer: one for all, or one for each batch element, ``(*batch,)``."""
+    size: int
+    """How many integers are kept."""
+    allowed: float
+    """The mass that may lie outside before a warning is due."""
+
+    def integers(self, device: torch.device) -> Tensor:
+        """The integers, ``(n,)`` or ``(*batch, n)``."""
+        steps = torch.arange(self.size, device=device)
+        return steps + (self.low.unsqueeze(-1) if isinstance(self.low, Tensor) else self.low)
+
+    def ends(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        """The first and the last integer, ``(1,)`` or ``(*batch, 1)``."""
+        if isinstance(self.low, Tensor):
+            low = self.low.unsqueeze(-1)
+        else:
+            low = torch.full((1,), self.low, device=device)
+        return low, low + self.size - 1
+
+
+DEFAULT_ALLOWED = 0.5
+"""A window that the user chose warns when half the mass of some element lies outside."""
+
+
+def window_of_mass(family: Family, mass: float) -> Window:
+    """Algorithm 2 of the paper: atoms from the lower end on until ``mass`` is reached, and one more."""
+    if not 0 < mass < 1:
+        raise ValueError(f"truncate expects 0 < mass < 1, but got mass={mass}.")
+    if family.lower is None:
+        raise TypeError(
+            f"truncate(mass=...) counts up from the smallest value, but "
+            f"{type(family.law).__name__} has none; use tolerance= or low=, high=."
+        )
+    _require_values(family, "mass")
+    missing = torch.log1p(torch.tensor(-mass, dtype=torch.float64)).item()
+    # the smallest k with P(X > k) <= 1 - mass, by doubling and bisection on the largest element
+    beyond = lambda k: family.log_at_least(torch.full((1,), k + 1, device=family.device)).max()  # noqa: E731
+    last = _first_integer(lambda k: bool(beyond(k) <= missing), family.lower)
+    size = last - family.lower + 2
+    if family.upper is not None and family.upper.numel():
+        size = min(size, int(family.upper.max()) - family.lower + 1)
+    return Window(family.lower, size, allowed=max(2 * (1 - mass), 1e-12))
+
+
+def window_of_tolerance(family: Family, tolerance: float) -> Window:
+    """For each element the smallest window whose outside has at most mass ``tolerance``."""
+    if not 0 < tolerance < 1:
+        raise ValueError(f"truncate expects 0 < tolerance < 1, but got tolerance={tolerance}.")
+    _require_values(family, "tolerance")
+    batch = family.law.batch_shape
+    if batch.numel() == 0:
+        return Window(family.lower or 0, 1, allowed=tolerance)
+    low, high = _bracket(family, tolerance)
+    k = low + torch.arange(int((high - low).max()) + 1, device=low.device)  # (*batch, m)
+    pmf = family.log_pmf(k).detach().double().exp()
+    below = family.log_at_most(low - 1).detach().double().exp() + pmf.cumsum(-1)  # P(X <= k)
+    above = family.log_at_least(k[..., -1:] + 1).detach().double().exp()
+    above = above + pmf.flip(-1).cumsum(-1).flip(-1)  # P(X >= k)
+    left_lost = torch.cat([below[..., :1] - pmf[..., :1], below[..., :-1]], -1).clamp_min(0)
+    right_lost = torch.cat([above[..., 1:], (above - pmf)[..., -1:]], -1).clamp_min(0)
+    # for each start, the first end with right_lost <= tolerance - left_lost; both fall along k
+    room = (tolerance - left_lost) * (1 - 1e-9)
+    end = torch.searchsorted((-right_lost).contiguous(), (-room).contiguous())
+    width = end - torch.arange(k.shape[-1], device=k.device) + 1
+    impossible = (room < 0) | (end >= k.shape[-1])
+    start = width.masked_fill(impossible, k.shape[-1] + 1).argmin(-1, keepdim=True)
+    size = int(width.gather(-1, start).max())
+    first = k.gather(-1, start).squeeze(-1)
+    if family.upper is not None:  # a narrow element's spare atoms go below it, not past its end
+        first = first.minimum((family.upper.squeeze(-1).long() - size + 1).to(first.device))
+    if family.lower is not None:
+        first = first.clamp_min(family.lower)
+    if (first == first.flatten()[0]).all():
+        return Window(int(first.flatten()[0]), size, allowed=tolerance)
+    return Window(first, size, allowed=tolerance)
+
+
+def _bracket(family: Family, tolerance: float) -> tuple[Tensor, Tensor]:
+    """Integers outside of which a small part of ``tolerance`` lies, on either side: (*batch, 1)."""
+    small = torch.log(torch.tensor(tolerance * 1e-3, dtype=torch.float64)).item()
+    centre, step = family.centre_and_spread()
+    low = high = centre.long()
+    reach = (2 * step).ceil().long()
+    for _ in range(64):
+        open_left = family.log_at_most(low - 1).detach() > small
+        open_right = family.log_at_least(high + 1).detach() > small
+        if not (open_left.any() or open_right.any()):
+            break
+        low, high = low - reach * open_left, high + reach * open_right
+        if int((high - low).max()) > 1 << 28:
+            raise ValueError(
+                f"{type(family.law).__name__} has so heavy a tail that a window of 2**28 integers "
+                f"still leaves more than tolerance={tolerance} outside; truncate by level instead."
+            )
+        reach = reach * 3 // 2 + 1
+    if family.lower is not None:
+        low, high = low.clamp_min(family.lower), high.clamp_min(family.lower)
+    if family.upper is not None:
+        last = family.upper.long().to(low.device)
+        low, high = low.minimum(last), high.minimum(last)
+    return low, high
+
+
+def _first_integer(holds: object, start: int) -> int:
+    """The first integer from ``start`` on for which a condition, once true always true, holds."""
+    assert callable(holds)
+    step = 1
+    while not holds(start + step - 1):
+        step *= 2
+        if step > 1 << 40:
+            raise ValueError("truncate(mass=...) found no finite level: the tail is too heavy.")
+    low, high = start + step // 2 - 1, start + step - 1  # holds(low) is false or low < start
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _require_values(family: Family, rule: str) -> None:
+    if not all(inspectable(parameter) for parameter in family.parameters().values()):
+        raise ValueError(
+            f"truncate({rule}=...) needs to read the parameters to choose a window, which "
+            "torch.compile, vmap and the meta device do not allow; give a level, or a window "
+            "computed beforehand."
+        )
+
+
+class Certificate:
+    """What a truncation lost. Computed when asked for, for the parameters it was made with.
+
+    Attributes:
+        window: The integers that were kept.
+    """
+
+    def __init__(self, family: Family, window: Window) -> None:
+        self._family, self.window = family, window
+
+    @cached_property
+    def lost_mass(self) -> Tensor:
+        """The total variation distance to the law itself: the mass outside the window, per element."""
+        low, high = self._ends
+        right = self._family.log_at_least(high + 1).detach().double().exp()
+        if self._family.lower is not None and bool((low <= self._family.lower).all()):
+            return right.squeeze(-1)
+        left = self._family.log_at_most(low - 1).detach().double().exp()
+        return (left + right).squeeze(-1)
+
+    @cached_property
+    def mean_error(self) -> Tensor:
+        r""":math:`E|Z - X|`, per element."""
+        low, high = self._ends
+        right = self._mean_excess(high, 1)
+        if self._family.lower is not None and bool((low <= self._family.lower).all()):
+            return right
+        return right + self._mean_excess(low, -1)
+
+    @property
+    def _ends(self) -> tuple[Tensor, Tensor]:
+        return self.window.ends(self._family.device)
+
+    def _mean_excess(self, end: Tensor, direction: int) -> Tensor:
+        """``E[(X - end)+]`` to the right, ``E[(end - X)+]`` to the left."""
+        total, done = None, 1
+        while done < 1 << 20:
+            steps = torch.arange(done, 2 * done + 63, device=end.device)
+            terms = self._family.log_pmf(end + direction * steps).detach().double() + steps.log()
+            part = log_sum(terms)
+            total = part if total is None else log_sum(torch.cat([total, part], -1))
+            done = 2 * done + 63
+            if not (part > total - 27.6).any():
+                return total.exp().squeeze(-1)
+        growing = part > total - 1.0  # the terms do not fall: the mean is infinite
+        return total.exp().masked_fill(growing, torch.inf).squeeze(-1)
+
+    def __repr__(self) -> str:
+        lost, error = self.lost_mass, self.mean_error
+        if lost.numel() == 0:
+            return "Certificate(empty batch)"
+        return f"Certificate(lost_mass <= {lost.max():.3g}, mean_error <= {error.max():.3g})"
+
+
+def warn_if_drifted(window: Window, family: Family, lumped: Tensor, stacklevel: int) -> None:
+    """Warn when more mass lies outside the window than it allows.
+
+    ``lumped`` holds the probabilities of the end atoms, an upper bound that costs nothing; only
+    where it is too large is the lost mass itself computed.
+    """
+    if not inspectable(lumped) or not (lumped > window.allowed).any():
+        return
+    lost = Certificate(family, window).lost_mass.max().item()
+    if lost > window.allowed:
+        warnings.warn(
+            f"truncation to {window.size} atoms loses up to {lost:.3g} of the mass of "
+            f"{type(family.law).__name__} (allowed: {window.allowed:.3g}): the end atom holds it, "
+            "and the gradient there dies. Widen the window (level=, tolerance=) or choose it anew.",
+            TruncationWarning,
+            stacklevel=stacklevel,
+        )

@@ -1,0 +1,42 @@
+"""When may Python look at the numbers inside a tensor, and the sentences it says about bad ones.
+
+``torch.compile``, ``vmap`` and the ``meta`` device hand us tensors without readable values: a check
+that branches on them would break the trace. So every check first asks :func:`inspectable`.
+
+The flag that switches checks on is ours: creating a ``torch.compile`` wrapper sets
+``Distribution._validate_args = False`` for the whole process, and a NaN must not pass silently
+because somebody else compiled a function.
+"""
+
+from __future__ import annotations
+
+__all__ = ["inspectable", "require_finite", "validates"]
+
+import torch
+from torch import Tensor
+
+
+def validates(validate_args: bool | None) -> bool:
+    """The law's own switch: on unless the caller says otherwise (or runs ``python -O``)."""
+    return __debug__ if validate_args is None else validate_args
+
+
+def inspectable(*tensors: Tensor) -> bool:
+    """Whether the values of all ``tensors`` can be read by Python right now."""
+    if torch.compiler.is_compiling():
+        return False
+    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+    return not any(tensor.is_meta or wrapped(tensor) for tensor in tensors)
+
+
+def require_finite(name: str, tensor: Tensor, owner: str) -> None:
+    """Raise a ``ValueError`` that names the argument and its first value that is NaN or infinite."""
+    if not inspectable(tensor):
+        return
+    bad = ~torch.isfinite(tensor)
+    if bad.any():
+        first = tensor[bad].flatten()[0].item()
+        raise ValueError(
+            f"{owner} expects finite values in `{name}` (shape {tuple(tensor.shape)}), "
+            f"but {int(bad.sum())} of them are not; the first is {first}."
+        )
