@@ -13,12 +13,12 @@ __all__ = [
     "TruncationWarning",
     "Window",
     "gumbel_relax",
+    "kl",
     "temperature",
     "truncate",
 ]
 
-from . import kl as _kl  # registers the divergences
-from . import temperature
+from . import kl, temperature  # kl registers the divergences
 from .finite import Finite
 from .functional import gumbel_relax
 from .relaxed import Relaxed

@@ -49,7 +49,7 @@ class Family:
     Args:
         law: Any distribution with a ``log_prob`` on integers and a scalar event.
         lower: The smallest possible integer, ``None`` where there is none.
-        upper: The largest possible integers, of shape ``(*batch, 1)``, ``None`` where there is none.
+        upper: The largest possible integers, ``(*batch, 1)``, ``None`` where there is none.
     """
 
     def __init__(self, law: Distribution, lower: int | None = None, upper: Tensor | None = None):
@@ -206,10 +206,8 @@ class _Bernoulli(Family):
 
 class _Categorical(Family):
     def __init__(self, law: Categorical) -> None:
-        if _gave(law, "logits"):
-            table = _widen(law.logits)
-        else:
-            table = safe_log(_widen(law.probs))
+        given = _gave(law, "logits")
+        table = _widen(law.logits) if given else safe_log(_widen(law.probs))
         n = torch.full_like(table[..., :1], table.shape[-1] - 1)
         super().__init__(law, lower=0, upper=n)
         self.log_pmf_table = table

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 __all__ = ["Finite"]
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -72,8 +72,7 @@ class Finite(Distribution):
         if (logits is None) == (probs is None):
             raise ValueError("Finite expects exactly one of `logits` and `probs`.")
         validate = validates(validate_args)
-        given = logits if logits is not None else probs
-        assert given is not None  # for the type checker: one of the two is there
+        given = cast(Tensor, logits if logits is not None else probs)
         if given.dim() == 0 or given.shape[-1] == 0:
             raise ValueError(
                 "Finite expects at least one atom in the last dimension of "

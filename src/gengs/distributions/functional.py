@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, Independent, Multinomial
 
-from .multinomial import MOST_OUTCOMES, number_of_outcomes
+from .multinomial import explodes
 from .relaxed import Relaxed, Temperature
 from .relaxed_multinomial import RelaxedMultinomial
 
@@ -39,8 +39,9 @@ def gumbel_relax(
     """
     while isinstance(law, Independent):
         law = law.base_dist
-    if isinstance(law, Multinomial):
-        if number_of_outcomes(law.total_count, law.event_shape[-1]) > MOST_OUTCOMES:
-            chain = RelaxedMultinomial(tau, law)
-            return chain.rsample_value(hard=hard, generator=generator)
-    return Relaxed(tau, law).rsample_value(hard=hard, generator=generator)
+    relaxed: Relaxed | RelaxedMultinomial
+    if isinstance(law, Multinomial) and explodes(law):
+        relaxed = RelaxedMultinomial(tau, law)
+    else:
+        relaxed = Relaxed(tau, law)
+    return relaxed.rsample_value(hard=hard, generator=generator)

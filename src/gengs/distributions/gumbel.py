@@ -49,7 +49,7 @@ def log_exponential(
 def conditional_gumbel(
     logits: Tensor, winner: Tensor, generator: torch.Generator | None = None
 ) -> Tensor:
-    r"""Perturbed logits :math:`\tilde z \sim p(z \mid \arg\max z = b)`, differentiable in ``logits``.
+    r"""Perturbed logits given their winner, :math:`\tilde z \sim p(z \mid \arg\max z = b)`.
 
     .. math::
         \tilde z_b = -\log E_b, \qquad

@@ -36,12 +36,17 @@ def number_of_outcomes(total: int, boxes: int) -> int:
     return math.comb(total + boxes - 1, boxes - 1)
 
 
+def explodes(law: Multinomial) -> bool:
+    """Whether there are too many outcomes to enumerate."""
+    return number_of_outcomes(law.total_count, law.event_shape[-1]) > MOST_OUTCOMES
+
+
 def enumerate_multinomial(law: Multinomial) -> tuple[Tensor, Tensor]:
     """All outcomes as vectors, ``(n, m)``, and their log-probabilities, ``(*batch, n)``."""
     total, boxes = law.total_count, law.event_shape[-1]
     outcomes = number_of_outcomes(total, boxes)
     log_p = multinomial_log_probs(law)
-    if outcomes > MOST_OUTCOMES:
+    if explodes(law):
         raise ValueError(
             f"Multinomial(total_count={total}) on {boxes} categories has {outcomes} outcomes, too "
             f"many to enumerate (at most {MOST_OUTCOMES}); use gumbel_relax or RelaxedMultinomial, "

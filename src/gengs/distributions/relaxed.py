@@ -124,7 +124,7 @@ class Relaxed(Distribution):
         return self.log_prob_of_log(value.to(self.logits.dtype).log())
 
     def log_prob_of_log(self, log_y: Tensor) -> Tensor:
-        """The same density, for weights given by their logarithms (at low temperatures they underflow)."""
+        r"""The same density for given :math:`\log y`: at low temperatures :math:`y` underflows."""
         tau = self._tau_column(log_y)
         possible = (self.logits > -torch.inf).expand(
             torch.broadcast_shapes(self.logits.shape, log_y.shape)
@@ -164,7 +164,7 @@ class Relaxed(Distribution):
 
 
 def soften(perturbed: Tensor, temperature: Temperature) -> Tensor:
-    """``softmax(perturbed / temperature)``; the largest is subtracted first, as 1/τ may overflow."""
+    """``softmax(perturbed / temperature)``, the largest subtracted first, as 1/τ may overflow."""
     largest = perturbed.detach().amax(-1, keepdim=True)
     return ((perturbed - largest) / temperature).softmax(-1)
 

@@ -46,7 +46,7 @@ def log1mexp(log_p: Tensor) -> Tensor:
 
 def log_poisson_tail(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
     """``log P(X >= a)`` of a Poisson where ``upper``, else ``log P(X < a)``; elementwise."""
-    return _LogPoissonTail.apply(a, rate, upper)  # type: ignore[no-any-return]
+    return _LogPoissonTail.apply(a, rate, upper)
 
 
 class _LogPoissonTail(torch.autograd.Function):
@@ -62,7 +62,7 @@ class _LogPoissonTail(torch.autograd.Function):
         ctx.save_for_backward(a, rate, output)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
         a, rate, log_tail = ctx.saved_tensors
         # dP(X >= a)/drate = p(a - 1), and the opposite for the rest
         k = (a - 1).clamp_min(0)
@@ -147,11 +147,11 @@ def _(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
 
 
 def log_beta_tail(a: Tensor, b: Tensor, log_x: Tensor, log_y: Tensor) -> Tensor:
-    r"""``log I_x(a, b)``, the regularised incomplete beta function, with ``y = 1 - x``; elementwise.
+    r"""``log I_x(a, b)``, the regularised incomplete beta function, ``y = 1 - x``; elementwise.
 
     Its gradient goes into ``log_x`` alone (as ``y`` is a function of ``x``), none into ``a, b``.
     """
-    return _LogBetaTail.apply(a, b, log_x, log_y)  # type: ignore[no-any-return]
+    return _LogBetaTail.apply(a, b, log_x, log_y)
 
 
 class _LogBetaTail(torch.autograd.Function):
@@ -166,7 +166,7 @@ class _LogBetaTail(torch.autograd.Function):
         ctx.save_for_backward(*inputs, output)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor, None]:
         a, b, log_x, log_y, log_tail = ctx.saved_tensors
         known = torch.isfinite(log_tail) & torch.isfinite(log_x) & torch.isfinite(log_y)
         known = known & (a > 0) & (b > 0)

@@ -59,7 +59,7 @@ class StraightThrough(Distribution):
     @constraints.dependent_property(is_discrete=True)
     def support(self) -> constraints.Constraint:
         """The atoms."""
-        return self.law.support  # type: ignore[no-any-return]
+        return self.law.support
 
     def rsample(self, sample_shape: _size = torch.Size()) -> Tensor:
         """Exact draws with the relaxed gradient."""

@@ -81,8 +81,13 @@ def truncate(
             "truncate expects the law of one coordinate; call truncate(law.base_dist, ...) and "
             "wrap the result in Independent again."
         )
-    rules = {"level": level, "low/high": low if high is None else high, "mass": mass}
-    rules |= {"tolerance": tolerance, "window": window}
+    rules: dict[str, object] = {
+        "level": level,
+        "low/high": low if high is None else high,
+        "mass": mass,
+        "tolerance": tolerance,
+        "window": window,
+    }
     given = [name for name, value in rules.items() if value is not None]
     if len(given) > 1:
         raise ValueError(f"truncate expects one rule, but got {' and '.join(given)}.")
@@ -190,7 +195,7 @@ def _counts(law: Multinomial, validate: bool) -> Finite:
 
 
 def as_finite(law: Distribution, tolerance: float = 1e-6) -> Finite:
-    """A law as a :class:`Finite`: itself, all its values, or cut where ``tolerance`` lies outside."""
+    """A law as a :class:`Finite`: itself, all its values, or cut with ``tolerance`` outside."""
     if isinstance(law, Finite):
         return law
     if isinstance(law, OneHotCategorical | Multinomial | Bernoulli | Categorical):

@@ -24,6 +24,7 @@ from __future__ import annotations
 __all__ = ["Certificate", "TruncationWarning", "Window"]
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -74,7 +75,7 @@ DEFAULT_ALLOWED = 0.5
 
 
 def window_of_mass(family: Family, mass: float) -> Window:
-    """Algorithm 2 of the paper: atoms from the lower end on until ``mass`` is reached, and one more."""
+    """Algorithm 2 of the paper: atoms from the lower end until ``mass`` is there, and one more."""
     if not 0 < mass < 1:
         raise ValueError(f"truncate expects 0 < mass < 1, but got mass={mass}.")
     if family.lower is None:
@@ -84,9 +85,13 @@ def window_of_mass(family: Family, mass: float) -> Window:
         )
     _require_values(family, "mass")
     missing = torch.log1p(torch.tensor(-mass, dtype=torch.float64)).item()
+
     # the smallest k with P(X > k) <= 1 - mass, by doubling and bisection on the largest element
-    beyond = lambda k: family.log_at_least(torch.full((1,), k + 1, device=family.device)).max()  # noqa: E731
-    last = _first_integer(lambda k: bool(beyond(k) <= missing), family.lower)
+    def reached(k: int) -> bool:
+        beyond = family.log_at_least(torch.full((1,), k + 1, device=family.device))
+        return beyond.numel() == 0 or bool(beyond.max() <= missing)
+
+    last = _first_integer(reached, family.lower)
     size = last - family.lower + 2
     if family.upper is not None and family.upper.numel():
         size = min(size, int(family.upper.max()) - family.lower + 1)
@@ -152,9 +157,8 @@ def _bracket(family: Family, tolerance: float) -> tuple[Tensor, Tensor]:
     return low, high
 
 
-def _first_integer(holds: object, start: int) -> int:
+def _first_integer(holds: Callable[[int], bool], start: int) -> int:
     """The first integer from ``start`` on for which a condition, once true always true, holds."""
-    assert callable(holds)
     step = 1
     while not holds(start + step - 1):
         step *= 2
@@ -188,7 +192,7 @@ class Certificate:
 
     @cached_property
     def lost_mass(self) -> Tensor:
-        """The total variation distance to the law itself: the mass outside the window, per element."""
+        """The mass outside the window, per element: the total variation distance to the law."""
         low, high = self._ends
         right = self._family.log_at_least(high + 1).detach().double().exp()
         if self._family.lower is not None and bool((low <= self._family.lower).all()):
@@ -211,12 +215,12 @@ class Certificate:
 
     def _mean_excess(self, end: Tensor, direction: int) -> Tensor:
         """``E[(X - end)+]`` to the right, ``E[(end - X)+]`` to the left."""
-        total, done = None, 1
+        total, done = torch.full((1,), -torch.inf, dtype=torch.float64, device=end.device), 1
         while done < 1 << 20:
             steps = torch.arange(done, 2 * done + 63, device=end.device)
             terms = self._family.log_pmf(end + direction * steps).detach().double() + steps.log()
             part = log_sum(terms)
-            total = part if total is None else log_sum(torch.cat([total, part], -1))
+            total = log_sum(torch.cat([total.expand_as(part), part], -1))
             done = 2 * done + 63
             if not (part > total - 27.6).any():
                 return total.exp().squeeze(-1)

@@ -30,7 +30,7 @@ def inspectable(*tensors: Tensor) -> bool:
 
 
 def require_finite(name: str, tensor: Tensor, owner: str) -> None:
-    """Raise a ``ValueError`` that names the argument and its first value that is NaN or infinite."""
+    """Raise a ``ValueError`` that names the argument and its first NaN or infinite value."""
     if not inspectable(tensor):
         return
     bad = ~torch.isfinite(tensor)
