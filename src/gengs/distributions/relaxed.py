@@ -27,6 +27,7 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 from torch.types import _size
 
+from .fused_value import fused_value
 from .gumbel import log_exponential
 from .truncate import as_finite
 from .validation import inspectable, validates
@@ -103,7 +104,11 @@ class Relaxed(Distribution):
                 that of the relaxed value.
             generator: Where the noise comes from.
         """
-        weights = self._weights(torch.Size(sample_shape), generator)
+        shape = torch.Size(sample_shape)
+        if not hard and self._fusible():
+            noise = self._log_noise(shape, generator)
+            return fused_value(self.logits, noise, self.atoms, float(self.temperature))
+        weights = self._weights(shape, generator)
         value = self.law.mix(weights)
         if not hard:
             return value
@@ -152,11 +157,22 @@ class Relaxed(Distribution):
         self, sample_shape: torch.Size, generator: torch.Generator | None = None
     ) -> Tensor:
         """Relaxed one-hot vectors, in ``float32`` or wider."""
-        logits = self.logits
-        shape = sample_shape + logits.shape
-        noise = log_exponential(shape, logits.dtype, logits.device, generator)
-        perturbed = logits - noise
+        perturbed = self.logits - self._log_noise(sample_shape, generator)
         return soften(perturbed, self._tau_column(perturbed))
+
+    def _log_noise(self, sample_shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        shape = sample_shape + self.logits.shape
+        return log_exponential(shape, self.logits.dtype, self.logits.device, generator)
+
+    def _fusible(self) -> bool:
+        """Whether the fast path serves: one temperature, atoms shared and fixed, a plain tensor."""
+        return (
+            isinstance(self.temperature, float | int)
+            and self.atoms.dim() == 1
+            and self.atoms.dtype == self.logits.dtype
+            and not self.atoms.requires_grad
+            and inspectable(self.logits)
+        )
 
     def _tau_column(self, like: Tensor) -> Tensor:
         tau = torch.as_tensor(self.temperature, dtype=like.dtype, device=like.device)

@@ -31,9 +31,8 @@ _SMALL = 64
 
 def safe_log(x: Tensor) -> Tensor:
     """``log(x)`` with ``-inf`` at 0, whose gradient there is 0 instead of NaN."""
-    positive = x > 0
-    # NaN stays NaN: a plausible number must not come out of a broken one
-    return x.where(positive, 1.0).log().where(positive | x.isnan(), -torch.inf) + 0 * x
+    zero = x == 0
+    return x.masked_fill(zero, 1.0).log().masked_fill(zero, -torch.inf)
 
 
 def log1mexp(log_p: Tensor) -> Tensor:
@@ -78,22 +77,17 @@ def _poisson_tail(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
     if shape.numel() == 0:
         return rate.new_empty(shape)
     rate = rate.expand(shape)
-    if a.max() <= _SMALL:
-        at_least, below = _poisson_tail_by_series(a, rate)
-    else:
-        at_least, below = _poisson_tail_by_gammainc(a, rate)
+    by = _poisson_tail_by_series if a.max() <= _SMALL else _poisson_tail_by_gammainc
     sure = a <= 0  # every count is at least 0
-    if upper:
-        return at_least.masked_fill(sure, 0.0)
-    return below.masked_fill(sure, -torch.inf)
+    return by(a, rate, upper).masked_fill_(sure, 0.0 if upper else -torch.inf)
 
 
 def _log_pmf_poisson(k: Tensor, rate: Tensor) -> Tensor:
     return torch.xlogy(k, rate) - rate - torch.lgamma(k + 1)
 
 
-def _poisson_tail_by_series(a: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
-    """Both tails from sums of positive terms that start at the cut, outwards (Horner's scheme)."""
+def _poisson_tail_by_series(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
+    """A tail as a sum of positive terms that start at the cut, outwards (Horner's scheme)."""
     # one cut for all elements, the usual case, is a plain number: half the work
     cut: Tensor | float = float(a) if a.numel() == 1 else a
     largest = max(float(a.max()), 1.0)
@@ -106,15 +100,16 @@ def _poisson_tail_by_series(a: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
     upward = (_log_pmf_poisson(a, rate) + total.log()).clamp_max(0)
     rising = rate <= a
     if rising.all():
-        return upward, log1mexp(upward)
+        return upward if upper else log1mexp(upward)
     # P(X < a) = p(a-1) (1 + (a-1)/rate (1 + (a-2)/rate (1 + ...))), for rate > a
     inverse, total = 1 / rate.maximum(a).clamp_min(1e-30), one
     for j in range(min(terms, int(largest)), 0, -1):
         factor = max(cut - j, 0.0) if isinstance(cut, float) else (cut - j).clamp_min(0)
         total = _one_plus_product(one, total, inverse, factor)
     downward = (_log_pmf_poisson((a - 1).clamp_min(0), rate) + total.log()).clamp_max(0)
-    at_least = torch.where(rising, upward, log1mexp(downward))
-    return at_least, torch.where(rising, log1mexp(upward), downward)
+    if upper:
+        return torch.where(rising, upward, log1mexp(downward))
+    return torch.where(rising, log1mexp(upward), downward)
 
 
 def _one_plus_product(one: Tensor, x: Tensor, y: Tensor, z: Tensor | float) -> Tensor:
@@ -123,19 +118,18 @@ def _one_plus_product(one: Tensor, x: Tensor, y: Tensor, z: Tensor | float) -> T
     return torch.addcmul(one, x, y * z)
 
 
-def _poisson_tail_by_gammainc(a: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
+def _poisson_tail_by_gammainc(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
     a64, rate64 = a.double(), rate.double()
     positive = a64.clamp_min(0.5)  # gammainc(0, ·) is not ours to ask for
-    at_least = torch.special.gammainc(positive, rate64).log()
-    below = torch.special.gammaincc(positive, rate64).log()
     # Where even float64 underflows, the first term and its geometric continuation are enough.
-    first = _log_pmf_poisson(a64, rate64)
-    beyond = first - (-(rate64 / (a64 + 1)).clamp_max(1 - 1e-9)).log1p()
-    last = _log_pmf_poisson((a64 - 1).clamp_min(0), rate64)
-    beneath = last - (-((a64 - 1).clamp_min(0) / rate64).clamp_max(1 - 1e-9)).log1p()
-    at_least = torch.where(at_least < -700, beyond.minimum(beyond.new_tensor(-700.0)), at_least)
-    below = torch.where(below < -700, beneath.minimum(beneath.new_tensor(-700.0)), below)
-    return at_least.to(rate.dtype), below.to(rate.dtype)
+    if upper:
+        tail = torch.special.gammainc(positive, rate64).log()
+        first, ratio = a64, rate64 / (a64 + 1)
+    else:
+        tail = torch.special.gammaincc(positive, rate64).log()
+        first, ratio = (a64 - 1).clamp_min(0), (a64 - 1).clamp_min(0) / rate64
+    beyond = _log_pmf_poisson(first, rate64) - (-ratio.clamp_max(1 - 1e-9)).log1p()
+    return torch.where(tail < -700, beyond.clamp_max(-700), tail).to(rate.dtype)
 
 
 @_poisson_tail.register_fake

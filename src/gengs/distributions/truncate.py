@@ -120,9 +120,9 @@ def truncate(
 
 def _cut(family: Family, window: Window, validate: bool) -> Finite:
     """The law of ``clip(X, low, high)``: the PMF inside, and a tail on each end atom."""
-    require_memory(family.law.batch_shape, window.size, family.dtype, family.device)
-    k = window.integers(family.device)
-    low, high = window.ends(family.device)
+    require_memory(family.law.batch_shape, window.size, family.like.dtype, family.like.device)
+    k = window.integers(family.like.device)
+    low, high = window.ends(family.like.device)
     nothing_below = _nothing_below(family, window)
     parts = []
     if window.size == 1:

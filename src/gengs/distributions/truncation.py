@@ -88,7 +88,7 @@ def window_of_mass(family: Family, mass: float) -> Window:
 
     # the smallest k with P(X > k) <= 1 - mass, by doubling and bisection on the largest element
     def reached(k: int) -> bool:
-        beyond = family.log_at_least(torch.full((1,), k + 1, device=family.device))
+        beyond = family.log_at_least(torch.full((1,), k + 1, device=family.like.device))
         return beyond.numel() == 0 or bool(beyond.max() <= missing)
 
     last = _first_integer(reached, family.lower)
@@ -211,7 +211,7 @@ class Certificate:
 
     @property
     def _ends(self) -> tuple[Tensor, Tensor]:
-        return self.window.ends(self._family.device)
+        return self.window.ends(self._family.like.device)
 
     def _mean_excess(self, end: Tensor, direction: int) -> Tensor:
         """``E[(X - end)+]`` to the right, ``E[(end - X)+]`` to the left."""
