@@ -43,15 +43,16 @@ class _FusedValue(torch.autograd.Function):
         ctx: Any, logits: Tensor, log_noise: Tensor, atoms: Tensor, temperature: float
     ) -> Tensor:
         scores = torch.sub(logits, log_noise, out=log_noise)
-        # Scores lie below 23 (the largest Gumbel of 31 bits), the winner's above -log n - 3: divided
-        # by a mild temperature they neither overflow nor underflow, and need no search for the max.
+        # Scores lie below 23 (the largest Gumbel of 31 bits), the winner's above -log n - 3:
+        # divided by a mild temperature they neither over- nor underflow; no need to find the max.
         if temperature < 0.3 or len(atoms) > 1000:
             scores.sub_(scores.amax(-1, keepdim=True))
         scores.div_(temperature)  # divide: 1/temperature would overflow for the smallest ones
-        # Weights below 1e-26 of the largest become 0: they round away in the sums, and on the way
-        # there, as subnormal numbers, they would make each operation ten times slower.
+        # Weights below 1e-26 become 0: they round away in the sums, and as subnormal numbers (or on
+        # exp's way to 0) they would make each operation ten times slower.
         floor = 0.7 * math.log(torch.finfo(scores.dtype).tiny)
-        unnormalised = threshold(scores, floor, -torch.inf, inplace=True).exp_()
+        unnormalised = scores.clamp_min_(floor).exp_()
+        threshold(unnormalised, 2 * math.exp(floor), 0.0, inplace=True)
         sums = unnormalised @ torch.stack([atoms, torch.ones_like(atoms)], -1)  # (..., 2)
         total = sums[..., 1]
         value = sums[..., 0] / total

@@ -42,8 +42,10 @@ def log_exponential(
     """The logarithm of standard exponential noise: a standard Gumbel with its sign turned."""
     if dtype not in (torch.float32, torch.float64):
         raise TypeError(f"noise is drawn in float32 or float64, not in {dtype}")
-    uniform = _fine_uniform(torch.Size(shape), dtype, torch.device(device or "cpu"), generator)
-    return uniform.neg_().log1p_().neg_().log_()
+    minus_uniform = _minus_fine_uniform(
+        torch.Size(shape), dtype, torch.device(device or "cpu"), generator
+    )
+    return minus_uniform.log1p_().neg_().log_()
 
 
 def conditional_gumbel(
@@ -73,10 +75,10 @@ def conditional_gumbel(
     return (-log_e_winner).where(is_winner, others)
 
 
-def _fine_uniform(
+def _minus_fine_uniform(
     shape: torch.Size, dtype: torch.dtype, device: torch.device, generator: torch.Generator | None
 ) -> Tensor:
-    """Uniforms in the open interval (0, 1), with fine steps near 0."""
+    """Uniforms in the open interval (0, 1) with their sign turned, in fine steps near 0."""
     # Just under 1, so that the largest one stays below 1 after rounding.
     shrink = 1 - torch.finfo(dtype).eps / 2
     plain_cpu = device.type == "cpu" and not torch.compiler.is_compiling()
@@ -86,13 +88,13 @@ def _fine_uniform(
             -(2**63), None, generator=generator
         )
         bits = words.view(torch.int32)[:numel].bitwise_and_(2**_BITS - 1).view(shape)
-        return bits.to(dtype).add_(0.5).mul_(2.0**-_BITS * shrink)
+        return bits.to(dtype).add_(0.5).mul_(-(2.0**-_BITS) * shrink)
     options = {"dtype": dtype, "device": device, "generator": generator}
     uniform = torch.rand(shape, **options)  # type: ignore[call-overload]
     # a second draw refines the steps of the first, whatever generator the device has
     step = torch.finfo(dtype).eps / 2
     finer = torch.rand(shape, **options).mul_(step).add_(step * 2.0**-8)  # type: ignore[call-overload]
-    result: Tensor = (uniform + finer) * shrink
+    result: Tensor = (uniform + finer) * -shrink
     return result
 
 
