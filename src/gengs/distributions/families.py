@@ -19,6 +19,7 @@ from __future__ import annotations
 
 __all__ = ["Family", "family_of"]
 
+from collections.abc import Iterator
 from functools import cached_property, singledispatch
 
 import torch
@@ -35,11 +36,11 @@ from torch.distributions import (
 )
 from torch.nn.functional import linear, logsigmoid
 
-from .special import log_beta_tail, log_poisson_tail, safe_log
+from .special import log_beta_tail, log_poisson_tail, safe_log, safe_log1p
 from .summation import log_sum_above, log_sum_below
 from .validation import inspectable, require_finite
 
-_LONG_TABLE = 64
+_LARGEST_IN_FLOAT32 = 64
 """Past this integer, ``k log λ`` loses more than four digits of the PMF in ``float32``."""
 
 
@@ -58,19 +59,19 @@ class Family:
     @cached_property
     def like(self) -> Tensor:
         """A tensor with the floating type and the device of the log-probabilities."""
-        return self.log_pmf(self._any_integer()).detach()
-
-    def parameters(self) -> dict[str, Tensor]:
-        """The parameters to check for NaN and infinities, by name."""
-        names = self.law.arg_constraints
-        return {n: v for n in names if isinstance(v := self.law.__dict__.get(n), Tensor)}
+        device = next((tensor.device for _, _, tensor in tensors_of(self.law)), None)
+        lowest = float(self.lower or 0)
+        at = torch.full(self.law.batch_shape, lowest, dtype=torch.float32, device=device)
+        return _widen(self.law.log_prob(at).detach())
 
     def log_pmf(self, k: Tensor) -> Tensor:
         """``log P(X = k)``, ``-inf`` outside the support."""
         inside = self._inside(k)
-        values = k.where(inside, self._any_integer()).expand(*self.law.batch_shape, k.shape[-1])
+        # in the law's own precision: the log-gamma of a float32 count is a float32 number
+        values = k.to(self.like.dtype).where(inside, float(self.lower or 0))
+        values = values.expand(*self.law.batch_shape, k.shape[-1])
         log_pmf = self.law.log_prob(values.movedim(-1, 0)).movedim(0, -1)
-        return log_pmf.where(inside, -torch.inf)
+        return log_pmf.where(inside, -torch.inf).to(self.like.dtype)
 
     def log_at_least(self, a: Tensor) -> Tensor:
         """``log P(X >= a)``."""
@@ -96,9 +97,6 @@ class Family:
             inside = inside & (k >= self.lower)
         return inside if self.upper is None else inside & (k <= self.upper)
 
-    def _any_integer(self) -> Tensor:
-        return torch.full((1,), float(self.lower or 0))
-
 
 class _Poisson(Family):
     def __init__(self, law: Poisson) -> None:
@@ -106,8 +104,7 @@ class _Poisson(Family):
         self.rate = self.like = _widen(law.rate).unsqueeze(-1)
 
     def log_pmf(self, k: Tensor) -> Tensor:
-        long = k.dim() > 1 or k.shape[-1] > _LONG_TABLE
-        rate = self.rate.double() if long else self.rate
+        rate = self.rate if _known_to_be_small(k) else self.rate.double()
         k = k.to(rate.dtype)
         if k.dim() == 1 and inspectable(k, rate) and bool((k >= 0).all() and (rate > 0).all()):
             # one matrix product instead of five passes over the table
@@ -221,7 +218,7 @@ class _Categorical(Family):
 
 def _look_up(table: Tensor, k: Tensor) -> Tensor:
     n = table.shape[-1]
-    inside = (k >= 0) & (k < n)
+    inside = (k >= 0) & (k < n) & (k == k.round())
     index = k.where(inside, 0).long().expand(*table.shape[:-1], k.shape[-1])
     return table.gather(-1, index).where(inside, -torch.inf)
 
@@ -240,12 +237,34 @@ family_of.register(Bernoulli, _Bernoulli)
 family_of.register(Categorical, _Categorical)
 
 
+def tensors_of(law: Distribution) -> Iterator[tuple[Distribution, str, Tensor]]:
+    """The tensors a law holds, with owner and name; also those of the laws it is made of."""
+    for name, value in vars(law).items():
+        if isinstance(value, Tensor):
+            yield law, name, value
+        elif isinstance(value, Distribution):
+            yield from tensors_of(value)
+
+
 def check_parameters(family: Family) -> None:
-    """Raise where a parameter is NaN or infinite (torch itself lets ``Poisson(inf)`` through)."""
-    for name, value in family.parameters().items():
-        if name == "logits" or not value.is_floating_point():
-            continue  # ±inf logits are point masses; torch refuses NaN, and so does Finite
-        require_finite(name, value, type(family.law).__name__)
+    """Raise where a parameter is NaN, infinite or against the law's own constraint.
+
+    torch lets ``Poisson(inf)`` through, and everything else while its validation is off.
+    """
+    for law, name, value in tensors_of(family.law):
+        constraint = law.arg_constraints.get(name)
+        if constraint is None or constraints.is_dependent(constraint) or not inspectable(value):
+            continue
+        owner = type(law).__name__
+        if name != "logits":  # ±inf logits are point masses
+            require_finite(name, value, owner)
+        good = constraint.check(value)
+        if not good.all():
+            raise ValueError(
+                f"{owner} expects `{name}` (shape {tuple(value.shape)}) to satisfy {constraint}, "
+                f"but {int((~good).sum())} of {good.numel()} do not; "
+                f"the first is {value[~good][0].tolist()}."
+            )
 
 
 def _integer_support(law: Distribution) -> tuple[int | None, Tensor | None]:
@@ -281,9 +300,15 @@ def _widen(parameter: Tensor) -> Tensor:
     return parameter.to(torch.promote_types(parameter.dtype, torch.float32))
 
 
+def _known_to_be_small(k: Tensor) -> bool:
+    """Whether every integer is small enough for float32; a trace cannot know."""
+    return inspectable(k) and k.numel() > 0 and bool(k.max() <= _LARGEST_IN_FLOAT32)
+
+
 def _times(k: Tensor, log_p: Tensor) -> Tensor:
-    """``k · log p`` with ``0 · (-inf) = 0``."""
-    return (k * log_p).where(k != 0, 0.0)
+    """``k · log p`` with ``0 · (-inf) = 0``, and no NaN in the gradient of either."""
+    never = log_p == -torch.inf
+    return (k * log_p.masked_fill(never, 0.0)).masked_fill(never & (k != 0), -torch.inf)
 
 
 def _gave(law: Distribution, name: str) -> bool:
@@ -297,4 +322,5 @@ def _log_success_and_failure(law: Distribution) -> tuple[Tensor, Tensor]:
         logits = _widen(law.logits).unsqueeze(-1)  # type: ignore[attr-defined]
         return logsigmoid(logits), logsigmoid(-logits)
     probs = _widen(law.probs).unsqueeze(-1)  # type: ignore[attr-defined]
-    return safe_log(probs), safe_log(1 - probs)
+    # 1 - p rounds: in float32, log(1 - p) of p = 1e-6 would be off by 1 %
+    return safe_log(probs), safe_log1p(-probs)

@@ -29,7 +29,7 @@ from torch.distributions.utils import lazy_property
 from torch.types import _size
 
 from .inverse import inverse_cdf_index
-from .validation import inspectable, validates
+from .validation import inspectable, require_finite, validates
 
 if TYPE_CHECKING:
     from .truncation import Certificate
@@ -88,7 +88,11 @@ class Finite(Distribution):
                 "and with at least one possible atom in each row, "
                 f"but row {_first_row(~torch.isfinite(total[..., 0]))} is not so."
             )
-        self._build(_as_atoms(atoms), log_weights - total, event_dim, given.dtype, validate)
+        atoms = atoms.to(_at_least_float32(atoms.dtype))
+        if validate:
+            require_finite("atoms", atoms, "Finite")
+        dtype = given.dtype if given.is_floating_point() else weights.dtype
+        self._build(atoms, log_weights - total, event_dim, dtype, validate)
 
     @classmethod
     def _of_log_pmf(
@@ -110,7 +114,13 @@ class Finite(Distribution):
                 f" beside {n} probabilities, but got {tuple(atoms.shape)};"
                 " for vector atoms pass event_dim=1."
             )
-        batch = torch.broadcast_shapes(log_pmf.shape[:-1], atoms.shape[:where_n])
+        try:
+            batch = torch.broadcast_shapes(log_pmf.shape[:-1], atoms.shape[:where_n])
+        except RuntimeError:
+            raise ValueError(
+                "Finite expects the batch shapes of `atoms` and of the probabilities to broadcast, "
+                f"but got {tuple(atoms.shape[:where_n])} and {tuple(log_pmf.shape[:-1])}."
+            ) from None
         self.atoms = atoms
         self.logits = log_pmf.expand(*batch, n)
         self.event_dim = event_dim
@@ -181,8 +191,9 @@ class Finite(Distribution):
                 f"{int((~found).sum())} of {found.numel()} in `value` (shape {tuple(value.shape)})"
                 " are not; pass validate_args=False to give them probability zero."
             )
-        logits = self.logits.expand(*index.shape, self.num_atoms)
-        found_log = logits.gather(-1, index.unsqueeze(-1)).squeeze(-1)
+        shape = torch.broadcast_shapes(index.shape, self.batch_shape)
+        logits = self.logits.expand(*shape, self.num_atoms)
+        found_log = logits.gather(-1, index.expand(shape).unsqueeze(-1)).squeeze(-1)
         return found_log.where(found, -torch.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
@@ -196,7 +207,9 @@ class Finite(Distribution):
         self._require_scalar_atoms("icdf")
         atoms, order = self.atoms.expand_as(self.probs).sort(-1)
         cdf = self.probs.gather(-1, order).cumsum(-1)
-        index = (cdf < value.unsqueeze(-1)).sum(-1).clamp_max(self.num_atoms - 1)
+        # rounding may leave the whole sum below 1: the quantile of 1 is the last possible atom
+        reached = cdf >= value.unsqueeze(-1).minimum(cdf[..., -1:])
+        index = reached.to(torch.int8).argmax(-1)
         atoms = atoms.expand(*index.shape, self.num_atoms)
         return atoms.gather(-1, index.unsqueeze(-1)).squeeze(-1)
 
@@ -273,10 +286,6 @@ def _at_least_float32(dtype: torch.dtype) -> torch.dtype:
         if dtype.is_floating_point
         else torch.get_default_dtype()
     )
-
-
-def _as_atoms(atoms: Tensor) -> Tensor:
-    return atoms.to(_at_least_float32(atoms.dtype))
 
 
 def _log_of_weights(weights: Tensor, validate: bool) -> Tensor:

@@ -5,10 +5,11 @@ from __future__ import annotations
 __all__ = ["require_memory"]
 
 import math
-import os
+from pathlib import Path
 
 import torch
 
+_MEMINFO = Path("/proc/meminfo")
 _COPIES = 4
 """The table, the noise, the weights and a gradient live at the same time."""
 
@@ -31,6 +32,8 @@ def require_memory(batch: torch.Size, n: int, dtype: torch.dtype, device: torch.
 def _free_bytes(device: torch.device) -> float:
     if device.type == "cuda":
         return float(torch.cuda.mem_get_info(device)[0])
-    if device.type == "cpu" and hasattr(os, "sysconf"):
-        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    if device.type == "cpu" and _MEMINFO.exists():
+        # what the kernel can free counts too: "free" alone is small wherever files are cached
+        fields = dict(line.split(":") for line in _MEMINFO.read_text().splitlines())
+        return float(fields["MemAvailable"].split()[0]) * 1024
     return math.inf  # nobody to ask: the allocator will tell

@@ -113,7 +113,7 @@ class Relaxed(Distribution):
         if not hard:
             return value
         atom = self.law._atoms_at(weights.detach().argmax(-1))
-        return value + (atom - value).detach()
+        return atom + (value - value.detach())  # exactly the atom: value + (atom - value) rounds
 
     def log_prob(self, value: Tensor) -> Tensor:
         r"""The density at a point of the simplex, computed in log space.

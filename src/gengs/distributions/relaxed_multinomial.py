@@ -21,6 +21,7 @@ from torch.types import _size
 
 from .families import _times
 from .finite import Finite
+from .memory import require_memory
 from .multinomial import multinomial_log_probs
 from .relaxed import Relaxed, Temperature, check_temperature
 from .special import log1mexp
@@ -77,10 +78,14 @@ class RelaxedMultinomial(Distribution):
         """Counts that sum to N, ``(*sample, *batch, m)``; integers where ``hard``."""
         total = self.law.total_count
         log_p = multinomial_log_probs(self.law)
-        # log of p_j / (p_j + ... + p_m), the chance of box j among those still open
-        open_mass = log_p.flip(-1).logcumsumexp(-1).flip(-1)
-        chance = (log_p - open_mass.where(open_mass > -torch.inf, 0.0)).clamp_max(0)
+        # log of p_j / (p_j + ... + p_m), the chance of box j among those still open; impossible
+        # boxes are merely very unlikely in the sum, as -inf would send NaN back
+        possible = log_p > -torch.inf
+        finite = log_p.where(possible, torch.finfo(log_p.dtype).min / 2)
+        open_mass = finite.flip(-1).logcumsumexp(-1).flip(-1)
+        chance = (finite - open_mass).clamp_max(0).where(possible, -torch.inf)
         shape = torch.Size(sample_shape) + self.law.batch_shape
+        require_memory(shape, total + 1, torch.float64, log_p.device)
         rest = log_p.new_full(shape, float(total))
         counts = []
         for j in range(self.law.event_shape[-1] - 1):
@@ -95,14 +100,15 @@ class RelaxedMultinomial(Distribution):
 
 def _continued_binomial(rest: Tensor, total: int, log_p: Tensor) -> Finite:
     """The binomial with a remainder ``rest`` that may be fractional, on the atoms min(k, rest)."""
-    k = torch.arange(total + 1, device=rest.device, dtype=rest.dtype)
-    r = rest.unsqueeze(-1)
+    k = torch.arange(total + 1, device=rest.device, dtype=torch.float64)
+    r = rest.unsqueeze(-1).double()  # log-gammas of large counts cancel in float32
     possible = k < r + 1
     left = (r - k).where(possible, 0.0)
     choose = torch.lgamma(r + 1) - torch.lgamma(k + 1) - torch.lgamma(left + 1)
-    log_p = log_p.unsqueeze(-1)
+    log_p = log_p.unsqueeze(-1).double()
     surely = log_p >= 0
     log_1mp = log1mexp(log_p.where(~surely, -1.0)).where(~surely, -torch.inf)
     log_p = log_p.expand_as(choose)
     logits = choose + _times(k, log_p) + _times(left.clamp_min(0), log_1mp.expand_as(choose))
-    return Finite(k.minimum(r), logits=logits.where(possible, -torch.inf), validate_args=False)
+    logits = logits.where(possible, -torch.inf).to(rest.dtype)
+    return Finite(k.minimum(r).to(rest.dtype), logits=logits, validate_args=False)

@@ -17,7 +17,7 @@ that every order exists.
 
 from __future__ import annotations
 
-__all__ = ["log_beta_tail", "log_poisson_tail", "safe_log"]
+__all__ = ["log_beta_tail", "log_poisson_tail", "safe_log", "safe_log1p"]
 
 import math
 from typing import Any
@@ -33,6 +33,12 @@ def safe_log(x: Tensor) -> Tensor:
     """``log(x)`` with ``-inf`` at 0, whose gradient there is 0 instead of NaN."""
     zero = x == 0
     return x.masked_fill(zero, 1.0).log().masked_fill(zero, -torch.inf)
+
+
+def safe_log1p(x: Tensor) -> Tensor:
+    """``log(1 + x)`` with ``-inf`` at -1, whose gradient there is 0 instead of NaN."""
+    edge = x == -1
+    return x.masked_fill(edge, 0.0).log1p().masked_fill(edge, -torch.inf)
 
 
 def log1mexp(log_p: Tensor) -> Tensor:
@@ -64,11 +70,13 @@ class _LogPoissonTail(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
         a, rate, log_tail = ctx.saved_tensors
         # dP(X >= a)/drate = p(a - 1), and the opposite for the rest
-        k = (a - 1).clamp_min(0)
-        log_slope = (k * safe_log(rate)).where(k != 0, 0.0) - rate - torch.lgamma(k + 1)
+        k = (a - 1).clamp_min(0).double()  # in float32 the terms of a large rate cancel
+        wide = rate.double()
+        log_slope = (k * safe_log(wide)).where(k != 0, 0.0) - wide - torch.lgamma(k + 1)
         known = torch.isfinite(log_tail) & (a > 0)
         slope = (log_slope - log_tail.where(known, 0.0)).exp().where(known, 0.0)
-        return None, _sum_to(grad * (slope if ctx.upper else -slope), rate.shape), None
+        slope = (slope if ctx.upper else -slope).to(rate.dtype)
+        return None, _sum_to(grad * slope, rate.shape), None
 
 
 @torch.library.custom_op("gengs::poisson_tail", mutates_args=())
@@ -79,7 +87,7 @@ def _poisson_tail(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
     rate = rate.expand(shape)
     by = _poisson_tail_by_series if a.max() <= _SMALL else _poisson_tail_by_gammainc
     sure = a <= 0  # every count is at least 0
-    return by(a, rate, upper).masked_fill_(sure, 0.0 if upper else -torch.inf)
+    return by(a.clamp_min(1), rate, upper).masked_fill_(sure, 0.0 if upper else -torch.inf)
 
 
 def _log_pmf_poisson(k: Tensor, rate: Tensor) -> Tensor:
@@ -106,7 +114,7 @@ def _poisson_tail_by_series(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
     for j in range(min(terms, int(largest)), 0, -1):
         factor = max(cut - j, 0.0) if isinstance(cut, float) else (cut - j).clamp_min(0)
         total = _one_plus_product(one, total, inverse, factor)
-    downward = (_log_pmf_poisson((a - 1).clamp_min(0), rate) + total.log()).clamp_max(0)
+    downward = (_log_pmf_poisson(a - 1, rate) + total.log()).clamp_max(0)
     if upper:
         return torch.where(rising, upward, log1mexp(downward))
     return torch.where(rising, log1mexp(upward), downward)
@@ -120,14 +128,13 @@ def _one_plus_product(one: Tensor, x: Tensor, y: Tensor, z: Tensor | float) -> T
 
 def _poisson_tail_by_gammainc(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
     a64, rate64 = a.double(), rate.double()
-    positive = a64.clamp_min(0.5)  # gammainc(0, ·) is not ours to ask for
     # Where even float64 underflows, the first term and its geometric continuation are enough.
     if upper:
-        tail = torch.special.gammainc(positive, rate64).log()
+        tail = torch.special.gammainc(a64, rate64).log()
         first, ratio = a64, rate64 / (a64 + 1)
     else:
-        tail = torch.special.gammaincc(positive, rate64).log()
-        first, ratio = (a64 - 1).clamp_min(0), (a64 - 1).clamp_min(0) / rate64
+        tail = torch.special.gammaincc(a64, rate64).log()
+        first, ratio = a64 - 1, (a64 - 1) / rate64
     beyond = _log_pmf_poisson(first, rate64) - (-ratio.clamp_max(1 - 1e-9)).log1p()
     return torch.where(tail < -700, beyond.clamp_max(-700), tail).to(rate.dtype)
 
@@ -176,7 +183,8 @@ class _LogBetaTail(torch.autograd.Function):
 def _beta_tail(a: Tensor, b: Tensor, log_x: Tensor, log_y: Tensor) -> Tensor:
     dtype = log_x.dtype
     a, b, log_x, log_y = (t.double() for t in torch.broadcast_tensors(a, b, log_x, log_y))
-    sure, never = (a <= 0) | (log_y == -torch.inf), (b <= 0) | (log_x == -torch.inf)
+    sure = (a <= 0) | ((log_y == -torch.inf) & (b > 0))
+    never = ~sure & ((b <= 0) | (log_x == -torch.inf))
     a, b = a.where(~(sure | never), 1.0), b.where(~(sure | never), 1.0)
     log_x, log_y = log_x.where(~(sure | never), -0.6931), log_y.where(~(sure | never), -0.6931)
     # the fraction converges fast on this side of the mean; else take the other tail's complement

@@ -3,9 +3,9 @@ r"""Tails of laws that only have a PMF: add its terms, from the cut outwards.
 .. math:: \log P(X \ge a) = \log \sum_{j \ge 0} p(a + j)
 
 The terms are positive, so nothing cancels, and autograd differentiates the sum. It ends when a
-block of terms adds less than 1e-12 of it. A PMF with a second bump far out (a mixture) would end it
-too early; so where the other side is a short finite sum and leaves enough for an accurate
-complement, that complement is taken instead.
+block of terms adds less than 1e-12 of it. A PMF with a second bump far out (a mixture) ends it too
+early; so where the other side is a short finite sum, its complement is taken instead if it is large
+enough to be accurate, or has mass that the sum did not find.
 """
 
 from __future__ import annotations
@@ -37,11 +37,13 @@ def log_sum_above(log_pmf: LogPMF, a: Tensor, lower: int | None) -> Tensor:
     if terms is None:
         return outwards
     below = log_sum(log_pmf(a - 1 - terms))
-    # 1 - (the rest) has an absolute error of 1e-7 per float32 term: take it where it is large
-    large = below.detach() < -1e-2
-    complement = log1mexp(below.where(large & (below > -torch.inf), -1.0))
+    # 1 - (the rest) has an absolute error of some eps: take it where it is large against that
+    missing = -torch.expm1(below.detach().clamp_max(0))
+    not_found = missing - outwards.detach().exp() > 100 * torch.finfo(below.dtype).eps
+    better = (missing > 1e-2) | not_found
+    complement = log1mexp(below.where(better & (below > -torch.inf), -1.0))
     complement = complement.where(below > -torch.inf, 0.0)
-    return complement.where(large, outwards)
+    return complement.where(better, outwards)
 
 
 def log_sum_below(log_pmf: LogPMF, a: Tensor, lower: int | None) -> Tensor:

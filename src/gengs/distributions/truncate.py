@@ -13,6 +13,8 @@ from __future__ import annotations
 
 __all__ = ["truncate"]
 
+import operator
+
 import torch
 from torch.distributions import (
     Bernoulli,
@@ -73,8 +75,6 @@ def truncate(
         >>> truncate(torch.distributions.Poisson(torch.tensor(1e6)), tolerance=1e-6).num_atoms
         9784
     """
-    if isinstance(law, Finite):
-        return law
     validate = validates(validate_args)
     if isinstance(law, Independent):
         raise TypeError(
@@ -91,24 +91,26 @@ def truncate(
     given = [name for name, value in rules.items() if value is not None]
     if len(given) > 1:
         raise ValueError(f"truncate expects one rule, but got {' and '.join(given)}.")
-    if isinstance(law, OneHotCategorical | Multinomial):
+    if isinstance(law, Finite | OneHotCategorical | Multinomial):
         if given:
             raise ValueError(
                 f"truncate keeps all values of a {type(law).__name__}; it takes no {given[0]}."
             )
-        return (
-            _one_hot(law, validate)
-            if isinstance(law, OneHotCategorical)
-            else _counts(law, validate)
-        )
+        if isinstance(law, Finite):
+            return law
+        if isinstance(law, OneHotCategorical):
+            return _one_hot(law, validate)
+        return _counts(law, validate)
 
     family = family_of(law)
     if validate:
         check_parameters(family)
     if level is not None:
-        window = _window_between(family, 0, level - 1, "level", level)
+        if _integer("level", level) < 1:
+            raise ValueError(f"truncate expects at least one atom, but got level={level}.")
+        window = Window(0, _integer("level", level), allowed=DEFAULT_ALLOWED)
     elif low is not None or high is not None:
-        window = _window_between(family, low, high, "low/high", (low, high))
+        window = _window_between(family, low, high)
     elif mass is not None:
         window = window_of_mass(family, mass)
     elif tolerance is not None:
@@ -151,21 +153,29 @@ def _nothing_below(family: Family, window: Window) -> bool:
     return family.lower is not None and isinstance(window.low, int) and window.low <= family.lower
 
 
-def _window_between(
-    family: Family, low: int | None, high: int | None, name: str, given: object
-) -> Window:
-    if low is None:
-        low = family.lower
-    if high is None and family.upper is not None:
-        high = int(family.upper.max())
-    if low is None or high is None:
+def _window_between(family: Family, low: int | None, high: int | None) -> Window:
+    first = family.lower if low is None else _integer("low", low)
+    last = None if high is None else _integer("high", high)
+    if last is None and family.upper is not None:
+        last = int(family.upper.max())
+    if first is None or last is None:
         raise ValueError(
             f"truncate expects both low= and high= for {type(family.law).__name__}, whose support "
             "is infinite there."
         )
-    if isinstance(high, bool) or int(high) != high or int(low) != low or high < low:
-        raise ValueError(f"truncate expects at least one integer atom, but got {name}={given}.")
-    return Window(int(low), int(high) - int(low) + 1, allowed=DEFAULT_ALLOWED)
+    if last < first:
+        raise ValueError(
+            f"truncate expects at least one atom, but got low={low} and high={high}, "
+            f"which leaves the integers from {first} to {last}."
+        )
+    return Window(first, last - first + 1, allowed=DEFAULT_ALLOWED)
+
+
+def _integer(name: str, value: object) -> int:
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ValueError(f"truncate expects an integer `{name}`, but got {value!r}.") from None
 
 
 def _window_of_support(family: Family) -> Window:

@@ -31,8 +31,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from .families import Family
-from .summation import log_sum
+from .families import Family, tensors_of
+from .memory import require_memory
 from .validation import inspectable
 
 
@@ -107,7 +107,9 @@ def window_of_tolerance(family: Family, tolerance: float) -> Window:
     if batch.numel() == 0:
         return Window(family.lower or 0, 1, allowed=tolerance)
     low, high = _bracket(family, tolerance)
-    k = low + torch.arange(int((high - low).max()) + 1, device=low.device)  # (*batch, m)
+    widest = int((high - low).max()) + 1
+    require_memory(batch, widest, torch.float64, low.device)
+    k = low + torch.arange(widest, device=low.device)  # (*batch, m)
     pmf = family.log_pmf(k).detach().double().exp()
     below = family.log_at_most(low - 1).detach().double().exp() + pmf.cumsum(-1)  # P(X <= k)
     above = family.log_at_least(k[..., -1:] + 1).detach().double().exp()
@@ -172,7 +174,7 @@ def _first_integer(holds: Callable[[int], bool], start: int) -> int:
 
 
 def _require_values(family: Family, rule: str) -> None:
-    if not all(inspectable(parameter) for parameter in family.parameters().values()):
+    if not inspectable(*(tensor for _, _, tensor in tensors_of(family.law))):
         raise ValueError(
             f"truncate({rule}=...) needs to read the parameters to choose a window, which "
             "torch.compile, vmap and the meta device do not allow; give a level, or a window "
@@ -215,17 +217,22 @@ class Certificate:
 
     def _mean_excess(self, end: Tensor, direction: int) -> Tensor:
         """``E[(X - end)+]`` to the right, ``E[(end - X)+]`` to the left."""
-        total, done = torch.full((1,), -torch.inf, dtype=torch.float64, device=end.device), 1
+        family = self._family
+        beyond = family.log_at_least(end + 1) if direction > 0 else family.log_at_most(end - 1)
+        # a second bump of the PMF far out shows as mass not found yet
+        to_find = beyond.detach().double().exp() - 100 * torch.finfo(beyond.dtype).eps
+        mass = excess = torch.zeros_like(to_find)
+        done = 1
         while done < 1 << 20:
             steps = torch.arange(done, 2 * done + 63, device=end.device)
-            terms = self._family.log_pmf(end + direction * steps).detach().double() + steps.log()
-            part = log_sum(terms)
-            total = log_sum(torch.cat([total.expand_as(part), part], -1))
+            pmf = family.log_pmf(end + direction * steps).detach().double().exp()
+            part = (pmf * steps).sum(-1, keepdim=True)
+            mass, excess = mass + pmf.sum(-1, keepdim=True), excess + part
             done = 2 * done + 63
-            if not (part > total - 27.6).any():
-                return total.exp().squeeze(-1)
-        growing = part > total - 1.0  # the terms do not fall: the mean is infinite
-        return total.exp().masked_fill(growing, torch.inf).squeeze(-1)
+            if not ((part > 1e-12 * excess) | (mass < (1 - 1e-4) * to_find)).any():
+                return excess.squeeze(-1)
+        growing = part > 0.3 * excess  # the terms do not fall: the mean is infinite
+        return excess.masked_fill(growing, torch.inf).squeeze(-1)
 
     def __repr__(self) -> str:
         lost, error = self.lost_mass, self.mean_error
