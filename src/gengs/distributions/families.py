@@ -81,6 +81,21 @@ class Family:
         """``log P(X <= a)``."""
         return log_sum_below(self.log_pmf, a, self.lower)
 
+    def clipped_log_pmf(self, k: Tensor, nothing_below: bool) -> Tensor:
+        """The log-PMF of ``clip(X, k[0], k[-1])``: a tail on each end atom, ``(*batch, n)``.
+
+        Args:
+            k: At least two consecutive integers, ``(n,)`` or ``(*batch, n)``.
+            nothing_below: Whether ``k[0]`` is the law's own smallest value: no tail there.
+        """
+        parts = [self.log_at_least(k[..., -1:])]
+        if k.shape[-1] > 2 or nothing_below:
+            parts.insert(0, self.log_pmf(k[..., (0 if nothing_below else 1) : -1]))
+        if not nothing_below:
+            parts.insert(0, self.log_at_most(k[..., :1]))
+        batch = self.law.batch_shape
+        return torch.cat([part.expand(*batch, part.shape[-1]) for part in parts], -1)
+
     def centre_and_spread(self) -> tuple[Tensor, Tensor]:
         """Where to start to look for the bulk of the mass, and with which step; ``(*batch, 1)``."""
         at = torch.zeros(*self.law.batch_shape, 1, dtype=torch.float64, device=self.like.device)
@@ -106,14 +121,22 @@ class _Poisson(Family):
     def log_pmf(self, k: Tensor) -> Tensor:
         rate = self.rate if _known_to_be_small(k) else self.rate.double()
         k = k.to(rate.dtype)
-        if k.dim() == 1 and inspectable(k, rate) and bool((k >= 0).all() and (rate > 0).all()):
-            # one matrix product instead of five passes over the table
-            features = torch.cat([rate.log(), rate], -1)
-            weight = torch.stack([k, torch.full_like(k, -1.0)], -1)
-            return linear(features, weight, -torch.lgamma(k + 1)).to(self.rate.dtype)
         log_power = (k * safe_log(rate)).where(k != 0, 0.0)
         log_pmf = log_power - rate - torch.lgamma(k.clamp_min(0) + 1)
         return log_pmf.where(self._inside(k), -torch.inf).to(self.rate.dtype)
+
+    def clipped_log_pmf(self, k: Tensor, nothing_below: bool) -> Tensor:
+        simple = k.dim() == 1 and nothing_below and _known_to_be_small(k)
+        if not (simple and inspectable(self.rate) and bool((self.rate > 0).all())):
+            return super().clipped_log_pmf(k, nothing_below)
+        # The usual case, as one matrix product instead of a dozen passes over the table: row k is
+        # k · log rate - rate - lnΓ(k + 1), and the last row is the tail.
+        features = torch.cat([self.rate.log(), self.rate, self.log_at_least(k[-1:])], -1)
+        weight = torch.zeros(len(k), 3, dtype=self.rate.dtype, device=k.device)
+        weight[:-1, 0], weight[:-1, 1], weight[-1, 2] = k[:-1].to(weight.dtype), -1.0, 1.0
+        bias = -torch.lgamma(k.to(weight.dtype) + 1)
+        bias[-1] = 0.0
+        return linear(features, weight, bias)
 
     def log_at_least(self, a: Tensor) -> Tensor:
         return log_poisson_tail(a, self.rate, True)

@@ -66,8 +66,9 @@ class _FusedValue(torch.autograd.Function):
         if torch.is_grad_enabled():
             return _differentiable_backward(grad, logits, unnormalised, atoms, ctx.temperature)
         scale = grad / (total * ctx.temperature)
-        gradient = torch.sub(atoms, value.unsqueeze(-1)).mul_(unnormalised)
-        gradient.mul_(scale.unsqueeze(-1))
+        # scale · (atoms - value) is one matrix product of rank two
+        factors = torch.stack([scale, -scale * value], -1)
+        gradient = (factors @ torch.stack([atoms, torch.ones_like(atoms)])).mul_(unnormalised)
         return gradient.sum_to_size(logits.shape), None, None, None
 
 

@@ -88,7 +88,9 @@ def _minus_fine_uniform(
             -(2**63), None, generator=generator
         )
         bits = words.view(torch.int32)[:numel].bitwise_and_(2**_BITS - 1).view(shape)
-        return bits.to(dtype).add_(0.5).mul_(-(2.0**-_BITS) * shrink)
+        uniform = bits.to(dtype)
+        scale = 2.0**-_BITS * shrink
+        return torch.add(torch.tensor(-scale / 2), uniform, alpha=-scale, out=uniform)
     options = {"dtype": dtype, "device": device, "generator": generator}
     uniform = torch.rand(shape, **options)  # type: ignore[call-overload]
     # a second draw refines the steps of the first, whatever generator the device has

@@ -72,9 +72,9 @@ class _LogPoissonTail(torch.autograd.Function):
         # dP(X >= a)/drate = p(a - 1), and the opposite for the rest
         k = (a - 1).clamp_min(0).double()  # in float32 the terms of a large rate cancel
         wide = rate.double()
-        log_slope = (k * safe_log(wide)).where(k != 0, 0.0) - wide - torch.lgamma(k + 1)
-        known = torch.isfinite(log_tail) & (a > 0)
-        slope = (log_slope - log_tail.where(known, 0.0)).exp().where(known, 0.0)
+        log_slope = (k * safe_log(wide)).masked_fill(k == 0, 0.0) - wide - torch.lgamma(k + 1)
+        flat = (log_tail == -torch.inf) | (a <= 0)
+        slope = (log_slope - log_tail.masked_fill(flat, 0.0)).exp().masked_fill(flat, 0.0)
         slope = (slope if ctx.upper else -slope).to(rate.dtype)
         return None, _sum_to(grad * slope, rate.shape), None
 
@@ -99,10 +99,10 @@ def _poisson_tail_by_series(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
     # one cut for all elements, the usual case, is a plain number: half the work
     cut: Tensor | float = float(a) if a.numel() == 1 else a
     largest = max(float(a.max()), 1.0)
-    terms = int(6.5 * math.sqrt(largest)) + 10  # enough where rate = a, the slowest case
     one = torch.ones_like(rate)
     # P(X >= a) = p(a) (1 + rate/(a+1) (1 + rate/(a+2) (1 + ...))), for rate <= a
     low_rate, total = rate.minimum(a), one
+    terms = _terms_to_add(float((low_rate / (a + 1)).max()), largest, rate.dtype)
     for j in range(terms, 0, -1):
         total = _one_plus_product(one, total, low_rate, 1 / (cut + j))
     upward = (_log_pmf_poisson(a, rate) + total.log()).clamp_max(0)
@@ -111,13 +111,26 @@ def _poisson_tail_by_series(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
         return upward if upper else log1mexp(upward)
     # P(X < a) = p(a-1) (1 + (a-1)/rate (1 + (a-2)/rate (1 + ...))), for rate > a
     inverse, total = 1 / rate.maximum(a).clamp_min(1e-30), one
-    for j in range(min(terms, int(largest)), 0, -1):
+    for j in range(min(_terms_to_add(1.0, largest, rate.dtype), int(largest)), 0, -1):
         factor = max(cut - j, 0.0) if isinstance(cut, float) else (cut - j).clamp_min(0)
         total = _one_plus_product(one, total, inverse, factor)
     downward = (_log_pmf_poisson(a - 1, rate) + total.log()).clamp_max(0)
     if upper:
         return torch.where(rising, upward, log1mexp(downward))
     return torch.where(rising, log1mexp(upward), downward)
+
+
+def _terms_to_add(ratio: float, a: float, dtype: torch.dtype) -> int:
+    """How many terms until they fall below the rounding error, if none falls slower than these.
+
+    The j-th term is at most ``ratio**j`` and, where the rate comes close to ``a``, at most
+    ``exp(-j**2 / 4a)`` or so of the first.
+    """
+    digits = -math.log(torch.finfo(dtype).eps / 8)
+    if not ratio < 1:  # NaN as well: any number of them will do
+        ratio = 1 - 1e-9
+    by_ratio = digits / -math.log(ratio) if ratio > 0 else 1.0
+    return int(min(by_ratio, 2 * math.sqrt(digits * a) + digits)) + 2
 
 
 def _one_plus_product(one: Tensor, x: Tensor, y: Tensor, z: Tensor | float) -> Tensor:

@@ -124,28 +124,17 @@ def _cut(family: Family, window: Window, validate: bool) -> Finite:
     """The law of ``clip(X, low, high)``: the PMF inside, and a tail on each end atom."""
     require_memory(family.law.batch_shape, window.size, family.like.dtype, family.like.device)
     k = window.integers(family.like.device)
-    low, high = window.ends(family.like.device)
     nothing_below = _nothing_below(family, window)
-    parts = []
     if window.size == 1:
-        parts.append(torch.zeros_like(family.log_pmf(k)))  # one atom carries everything
+        log_pmf = torch.zeros_like(family.log_pmf(k))  # one atom carries everything
     else:
-        first = 0 if nothing_below else 1
-        if not nothing_below:
-            parts.append(family.log_at_most(low))
-        if window.size - 1 > first:
-            parts.append(family.log_pmf(k[..., first:-1]))
-        parts.append(family.log_at_least(high))
-    batch = family.law.batch_shape
-    log_pmf = torch.cat([part.expand(*batch, part.shape[-1]) for part in parts], -1)
+        log_pmf = family.clipped_log_pmf(k, nothing_below)
     atoms = k.to(torch.promote_types(log_pmf.dtype, torch.float32))
     result = Finite._of_log_pmf(atoms, log_pmf, 0, log_pmf.dtype, validate)
     result.certificate = Certificate(family, window)
     if validate and window.size > 1:
-        lumped = log_pmf[..., -1].detach().exp()
-        if not nothing_below:
-            lumped = lumped + log_pmf[..., 0].detach().exp()
-        warn_if_drifted(window, family, lumped, stacklevel=4)
+        ends = log_pmf[..., -1:] if nothing_below else log_pmf[..., :: window.size - 1]
+        warn_if_drifted(window, family, ends.detach(), stacklevel=4)
     return result
 
 

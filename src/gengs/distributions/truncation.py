@@ -23,6 +23,7 @@ from __future__ import annotations
 
 __all__ = ["Certificate", "TruncationWarning", "Window"]
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -241,13 +242,14 @@ class Certificate:
         return f"Certificate(lost_mass <= {lost.max():.3g}, mean_error <= {error.max():.3g})"
 
 
-def warn_if_drifted(window: Window, family: Family, lumped: Tensor, stacklevel: int) -> None:
+def warn_if_drifted(window: Window, family: Family, log_ends: Tensor, stacklevel: int) -> None:
     """Warn when more mass lies outside the window than it allows.
 
-    ``lumped`` holds the probabilities of the end atoms, an upper bound that costs nothing; only
-    where it is too large is the lost mass itself computed.
+    ``log_ends`` holds the log-probabilities of the end atoms, which bound it and cost nothing; only
+    where one is too large is the lost mass itself computed.
     """
-    if not inspectable(lumped) or not (lumped > window.allowed).any():
+    enough_to_ask = math.log(window.allowed / log_ends.shape[-1])
+    if not inspectable(log_ends) or not (log_ends > enough_to_ask).any():
         return
     lost = Certificate(family, window).lost_mass.max().item()
     if lost > window.allowed:
