@@ -1,0 +1,12 @@
+"""One estimator, one file, one formula, one reference.
+
+Every estimator answers the same call, ``expect(cost, q)``; :data:`ALL` lists them, and
+:func:`catalogue` tells their facts.
+"""
+
+__all__ = ["ALL", "REINFORCE", "RLOO", "Cost", "Estimator", "GenGS", "catalogue"]
+
+from .base import Cost, Estimator
+from .catalogue import ALL, catalogue
+from .gengs import GenGS
+from .reinforce import REINFORCE, RLOO

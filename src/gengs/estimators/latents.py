@@ -1,0 +1,122 @@
+"""The law of a latent vector, as estimators see it: independent factors.
+
+``Independent(Poisson(rate), 1)`` with ``rate`` of shape ``(100, 50)`` is a batch of 100 vectors of
+50 factors. :class:`Latents` holds the factors' law and knows which dimensions are batch, which are
+factors and which belong to one atom (vector atoms), so that no estimator has to.
+
+Shapes: values are ``(S, *batch, *factors, *event)``, costs ``(S, *batch)``, tables of
+log-probabilities ``(*batch, *factors, n)``.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Latents"]
+
+from copy import copy
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution, Independent
+
+from ..distributions.finite import Finite
+from ..distributions.truncate import as_finite
+from ..distributions.validation import inspectable
+
+
+class Latents:
+    """A law of independent factors.
+
+    Args:
+        q: The law: a scalar one, or ``Independent`` of one, whose event is the latent vector.
+        owner: The name of the estimator, for messages.
+
+    Attributes:
+        law: The factors' law, of batch shape ``batch + factors``.
+        batch: The shape of the result of an expectation.
+        factors: The shape of one latent vector, in factors.
+    """
+
+    def __init__(self, q: Distribution, owner: str) -> None:
+        if not isinstance(q, Distribution):
+            raise TypeError(
+                f"{owner}.expect expects a torch distribution as `q`, but got {type(q).__name__}."
+            )
+        factor_dims = 0
+        while isinstance(q, Independent):
+            factor_dims += q.reinterpreted_batch_ndims
+            q = q.base_dist
+        self.owner = owner
+        self.law = _with_checked_gradients(q, owner)
+        cut = len(q.batch_shape) - factor_dims
+        self.batch, self.factors = q.batch_shape[:cut], q.batch_shape[cut:]
+
+    @property
+    def event(self) -> torch.Size:
+        """The shape of one atom: empty for numbers."""
+        return self.law.event_shape
+
+    @cached_property
+    def finite(self) -> Finite:
+        """The factors' law on finitely many atoms, truncated (1e-6 of the mass) where needed."""
+        return as_finite(self.law)
+
+    def sample(self, samples: int) -> Tensor:
+        """Exact draws, without gradient: ``(S, *batch, *factors, *event)``."""
+        with torch.no_grad():
+            return self.law.sample(torch.Size([samples]))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """The joint log-probability of values: ``(S, *batch)``."""
+        return self.sum_factors(self.law.log_prob(value))
+
+    def sum_factors(self, x: Tensor) -> Tensor:
+        """Sum over the factors, which come last in ``x``."""
+        return x.flatten(x.dim() - len(self.factors)).sum(-1) if self.factors else x
+
+    def spread(self, weight: Tensor) -> Tensor:
+        """A number per draw, ``(S, *batch)``, shaped to multiply values factor by factor."""
+        return weight.reshape(weight.shape + (1,) * (len(self.factors) + len(self.event)))
+
+
+class _CheckedGradient(torch.autograd.Function):
+    """The identity; its backward pass refuses NaN and infinities."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(parameter: Tensor, owner: str) -> Tensor:
+        return parameter.view_as(parameter)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.owner = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        if inspectable(grad) and not torch.isfinite(grad).all():
+            bad = int((~torch.isfinite(grad)).sum())
+            raise FloatingPointError(
+                f"{ctx.owner}: {bad} of {grad.numel()} entries of the gradient with respect to the "
+                f"law's parameter of shape {tuple(grad.shape)} are NaN or infinite."
+            )
+        return grad, None
+
+
+def _with_checked_gradients(law: Distribution, owner: str) -> Distribution:
+    """The same law; a gradient that is not finite raises on its way into the parameters."""
+    seen: dict[int, Any] = {}
+
+    def checked(value: Any) -> Any:
+        if id(value) not in seen:
+            if isinstance(value, Tensor) and value.requires_grad:
+                seen[id(value)] = _CheckedGradient.apply(value, owner)
+            elif isinstance(value, Distribution):
+                seen[id(value)] = twin = copy(value)
+                twin.__dict__.update({k: checked(v) for k, v in value.__dict__.items()})
+            else:
+                seen[id(value)] = value
+        return seen[id(value)]
+
+    return checked(law) if torch.is_grad_enabled() else law

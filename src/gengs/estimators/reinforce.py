@@ -1,0 +1,77 @@
+r"""The score-function estimator (REINFORCE), and its leave-one-out form.
+
+Approximates :math:`\nabla_\theta E_{z \sim q_\theta}[f(z)]` with
+
+.. math::
+    \text{RF:}\quad \frac1m \sum_i f(z_i) \nabla \log q(z_i), \qquad
+    \text{RF*:}\quad \frac1m \sum_i \Big(f(z_i) - \frac{1}{m-1} \sum_{j \ne i} f(z_j)\Big)
+    \nabla \log q(z_i).
+
+Both are unbiased and ask nothing of the cost. RF's variance grows with the *size* of the cost,
+RF*'s only with its spread: another draw's cost, independent of :math:`z_i`, is subtracted.
+With a single draw (``RLOO(1)``) that other draw is an extra one, used as a baseline only.
+
+References:
+    | Simple Statistical Gradient-Following Algorithms (Williams, 1992)
+    | Buy 4 REINFORCE Samples, Get a Baseline for Free! (Kool et al., 2019),
+    | https://openreview.net/forum?id=r1lgTGL5DE
+"""
+
+from __future__ import annotations
+
+__all__ = ["REINFORCE", "RLOO"]
+
+import torch
+from torch import Tensor
+
+from .base import Cost, Estimator, attach
+from .latents import Latents
+
+
+class REINFORCE(Estimator):
+    """The plain score-function estimator.
+
+    Args:
+        samples: The number of draws.
+    """
+
+    paper_name = "RF"
+    unbiased = True
+    needs_cost_gradient = False
+    year = 1992
+    reference = "Williams, Simple Statistical Gradient-Following Algorithms"
+
+    def _estimate(self, cost: Cost, latents: Latents) -> Tensor:
+        z = latents.sample(self.samples)
+        f = cost(z)  # (S, *batch)
+        score = f.detach() * latents.log_prob(z)
+        return attach(f.mean(0), score.mean(0))
+
+
+class RLOO(Estimator):
+    """The score-function estimator with the other draws' mean as baseline.
+
+    Args:
+        samples: The number of draws; with one, a second draw serves as its baseline.
+    """
+
+    paper_name = "RF*"
+    unbiased = True
+    needs_cost_gradient = False
+    year = 2019
+    reference = "Kool et al., Buy 4 REINFORCE Samples, Get a Baseline for Free!"
+
+    @property
+    def evaluations(self) -> int:
+        return max(self.samples, 2)
+
+    def _estimate(self, cost: Cost, latents: Latents) -> Tensor:
+        z = latents.sample(self.samples)
+        f = cost(z)
+        if self.samples == 1:
+            with torch.no_grad():
+                others = cost(latents.sample(1))
+        else:
+            others = (f.sum(0) - f).detach() / (self.samples - 1)
+        score = (f.detach() - others) * latents.log_prob(z)
+        return attach(f.mean(0), score.mean(0))
