@@ -20,7 +20,7 @@ from __future__ import annotations
 __all__ = ["Family", "family_of"]
 
 from collections.abc import Iterator
-from functools import cached_property, singledispatch
+from functools import singledispatch
 
 import torch
 from torch import Tensor
@@ -34,6 +34,7 @@ from torch.distributions import (
     Poisson,
     constraints,
 )
+from torch.distributions.utils import lazy_property
 from torch.nn.functional import linear, logsigmoid
 
 from .special import log_beta_tail, log_poisson_tail, safe_log, safe_log1p
@@ -55,13 +56,14 @@ class Family:
 
     def __init__(self, law: Distribution, lower: int | None = None, upper: Tensor | None = None):
         self.law, self.lower, self.upper = law, lower, upper
+        self.batch_shape = torch.Size(law.batch_shape)  # other libraries' laws may have a tuple
 
-    @cached_property
+    @lazy_property
     def like(self) -> Tensor:
         """A tensor with the floating type and the device of the log-probabilities."""
         device = next((tensor.device for _, _, tensor in tensors_of(self.law)), None)
         lowest = float(self.lower or 0)
-        at = torch.full(self.law.batch_shape, lowest, dtype=torch.float32, device=device)
+        at = torch.full(self.batch_shape, lowest, dtype=torch.float32, device=device)
         return _widen(self.law.log_prob(at).detach())
 
     def log_pmf(self, k: Tensor) -> Tensor:
@@ -69,7 +71,7 @@ class Family:
         inside = self._inside(k)
         # in the law's own precision: the log-gamma of a float32 count is a float32 number
         values = k.to(self.like.dtype).where(inside, float(self.lower or 0))
-        values = values.expand(*self.law.batch_shape, k.shape[-1])
+        values = values.expand(*self.batch_shape, k.shape[-1])
         log_pmf = self.law.log_prob(values.movedim(-1, 0)).movedim(0, -1)
         return log_pmf.where(inside, -torch.inf).to(self.like.dtype)
 
@@ -93,12 +95,12 @@ class Family:
             parts.insert(0, self.log_pmf(k[..., (0 if nothing_below else 1) : -1]))
         if not nothing_below:
             parts.insert(0, self.log_at_most(k[..., :1]))
-        batch = self.law.batch_shape
+        batch = self.batch_shape
         return torch.cat([part.expand(*batch, part.shape[-1]) for part in parts], -1)
 
     def centre_and_spread(self) -> tuple[Tensor, Tensor]:
         """Where to start to look for the bulk of the mass, and with which step; ``(*batch, 1)``."""
-        at = torch.zeros(*self.law.batch_shape, 1, dtype=torch.float64, device=self.like.device)
+        at = torch.zeros(*self.batch_shape, 1, dtype=torch.float64, device=self.like.device)
         try:
             mean, spread = self.law.mean.unsqueeze(-1) + at, self.law.stddev.unsqueeze(-1) + at
         except NotImplementedError:
@@ -231,6 +233,8 @@ class _Categorical(Family):
     def __init__(self, law: Categorical) -> None:
         given = _gave(law, "logits")
         table = _widen(law.logits) if given else safe_log(_widen(law.probs))
+        if table.dtype != law._param.dtype:  # half precision was normalised to three digits only
+            table = table.log_softmax(-1)
         n = torch.full_like(table[..., :1], table.shape[-1] - 1)
         super().__init__(law, lower=0, upper=n)
         self.log_pmf_table = self.like = table
@@ -274,10 +278,16 @@ def check_parameters(family: Family) -> None:
 
     torch lets ``Poisson(inf)`` through, and everything else while its validation is off.
     """
+    if not inspectable():
+        return
     for law, name, value in tensors_of(family.law):
         constraint = law.arg_constraints.get(name)
         if constraint is None or constraints.is_dependent(constraint) or not inspectable(value):
             continue
+        if value.numel() == 0:  # torch's checks cannot take it
+            continue
+        if constraint is constraints.simplex and value.dtype.itemsize < 4:
+            continue  # half precision sums to 1 up to three digits, torch asks for six
         owner = type(law).__name__
         if name != "logits":  # ±inf logits are point masses
             require_finite(name, value, owner)
@@ -336,7 +346,10 @@ def _times(k: Tensor, log_p: Tensor) -> Tensor:
 
 def _gave(law: Distribution, name: str) -> bool:
     """Whether the user built the law from ``name``: the other parameter is lazy, and clamped."""
-    return law.__dict__.get(name) is getattr(law, "_param", None)
+    if hasattr(law, "_param"):
+        return vars(law).get(name) is law._param
+    # Geometric does not note it, but its attributes are in the order of their making
+    return name == next(key for key in vars(law) if key in ("probs", "logits"))
 
 
 def _log_success_and_failure(law: Distribution) -> tuple[Tensor, Tensor]:

@@ -245,7 +245,9 @@ class Finite(Distribution):
 
     def _atoms_at(self, index: Tensor) -> Tensor:
         if self.atoms.dim() == 1 + self.event_dim:
-            return self.atoms[index]
+            # not self.atoms[index]: under vmap a single index would have to become a Python number
+            drawn = self.atoms.index_select(0, index.reshape(-1))
+            return drawn.reshape(index.shape + self.event_shape)
         where_n = -1 - self.event_dim
         atoms = self.atoms.expand(*self.batch_shape, self.num_atoms, *self.event_shape)
         atoms = atoms.movedim(where_n, -1)  # (*batch, *event, n)

@@ -33,6 +33,6 @@ def inverse_cdf_index(
     # scaled by just under the total: u·total may not round up to it and pass the last atom by
     top = cdf[..., -1:] * (1 - 2 * torch.finfo(wide).eps)
     # samples last, as searchsorted pairs leading dimensions: (*batch, S)
-    flat = uniforms.to(wide).reshape(-1, *batch).movedim(0, -1)
+    flat = uniforms.to(wide).reshape(sample_shape.numel(), *batch).movedim(0, -1)
     index = torch.searchsorted(cdf, (flat * top).contiguous(), right=True)
     return index.movedim(-1, 0).reshape(sample_shape + batch)

@@ -87,7 +87,7 @@ class Skellam(Distribution):
             return torch.poisson(up) - torch.poisson(down)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
+        if self._validate_args and inspectable(value):
             self._validate_sample(value)
         dtype = torch.promote_types(self.rate_up.dtype, torch.float32)
         k = value.double()

@@ -122,7 +122,7 @@ def truncate(
 
 def _cut(family: Family, window: Window, validate: bool) -> Finite:
     """The law of ``clip(X, low, high)``: the PMF inside, and a tail on each end atom."""
-    require_memory(family.law.batch_shape, window.size, family.like.dtype, family.like.device)
+    require_memory(family.batch_shape, window.size, family.like.dtype, family.like.device)
     k = window.integers(family.like.device)
     nothing_below = _nothing_below(family, window)
     if window.size == 1:

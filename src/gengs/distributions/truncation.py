@@ -104,7 +104,7 @@ def window_of_tolerance(family: Family, tolerance: float) -> Window:
     if not 0 < tolerance < 1:
         raise ValueError(f"truncate expects 0 < tolerance < 1, but got tolerance={tolerance}.")
     _require_values(family, "tolerance")
-    batch = family.law.batch_shape
+    batch = family.batch_shape
     if batch.numel() == 0:
         return Window(family.lower or 0, 1, allowed=tolerance)
     low, high = _bracket(family, tolerance)

@@ -1,0 +1,30 @@
+"""One thread per worker, one seed per test, and nothing that outlives a test."""
+
+import pytest
+import torch
+from torch.distributions import Distribution
+
+
+def pytest_configure(config):
+    torch.set_num_threads(1)  # workers share the cores; results do not depend on their number
+
+
+@pytest.fixture(autouse=True)
+def _nothing_leaks():
+    """Seed, and put back what a test may have changed for the whole process."""
+    dtype, validate = torch.get_default_dtype(), Distribution._validate_args
+    torch.manual_seed(0)
+    yield
+    torch.set_default_dtype(dtype)
+    Distribution._validate_args = validate
+
+
+@pytest.fixture
+def torch_validation_off(monkeypatch):
+    """torch's own checks read values, which vmap and the meta device do not allow; ours know when."""
+    monkeypatch.setattr(Distribution, "_validate_args", False)
+
+
+@pytest.fixture
+def generator():
+    return torch.Generator().manual_seed(1234)

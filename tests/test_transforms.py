@@ -1,0 +1,134 @@
+"""Every law of the list goes through autograd twice, through vmap and through torch.compile."""
+
+import pytest
+import torch
+from laws import LAWS
+from torch.autograd import gradcheck, gradgradcheck
+
+import gengs
+
+# torch.compile itself instantiates autograd functions, which they answer with a warning
+pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+laws = pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+
+
+def relaxed_value(law, hard=False, temperature=0.6):
+    """The relaxed value as a function of the parameters, with the same noise at every call."""
+
+    def value(*tensors):
+        generator = torch.Generator().manual_seed(5)
+        relaxed = gengs.Relaxed(temperature, law.finite(*tensors))
+        return relaxed.rsample_value((2,), hard=hard, generator=generator)
+
+    return value
+
+
+@laws
+def test_gradient_of_the_relaxed_value(law):
+    assert gradcheck(relaxed_value(law), law.tensors(torch.float64, requires_grad=True))
+
+
+@laws
+def test_second_derivative_of_the_relaxed_value(law):
+    assert gradgradcheck(relaxed_value(law), law.tensors(torch.float64, requires_grad=True))
+
+
+@laws
+def test_gradient_of_the_table_with_its_lumped_ends(law):
+    def table(*tensors):
+        return law.finite(*tensors).probs
+
+    tensors = law.tensors(torch.float64, requires_grad=True)
+    assert gradcheck(table, tensors)
+    assert gradgradcheck(table, tensors)
+
+
+@laws
+def test_vmap_of_the_mean_is_the_mean_of_the_batch(law, torch_validation_off):
+    tensors = law.tensors(torch.float64, batch=(3,))
+
+    def mean(*tensors):
+        return law.finite(*tensors).mean
+
+    torch.testing.assert_close(torch.func.vmap(mean)(*tensors), mean(*tensors))
+
+
+@laws
+def test_vmap_of_grad_is_the_gradient_of_the_batch(law, torch_validation_off):
+    tensors = law.tensors(torch.float64, batch=(3,), requires_grad=True)
+
+    def mean(*tensors):
+        return law.finite(*tensors).mean.sum()
+
+    every = tuple(range(len(tensors)))
+    mapped = torch.func.vmap(torch.func.grad(mean, argnums=every))(*(t.detach() for t in tensors))
+    mean(*tensors).backward()
+    for gradient, tensor in zip(mapped, tensors, strict=True):
+        torch.testing.assert_close(gradient, tensor.grad)
+
+
+@laws
+@pytest.mark.parametrize("hard", [False, True])
+def test_vmap_draws_differ_and_have_gradients(law, hard, torch_validation_off):
+    tensors = law.tensors(batch=(64,))
+
+    def value(*tensors):
+        q = law.finite(*tensors)
+        return gengs.Relaxed(0.6, q).rsample_value(hard=hard).sum()
+
+    drawn = torch.func.vmap(value, randomness="different")(*tensors)
+    assert drawn.unique().numel() > 1
+    gradients = torch.func.vmap(torch.func.grad(value), randomness="different")(*tensors)
+    assert gradients.shape == tensors[0].shape
+    assert torch.isfinite(gradients).all()
+    assert (gradients != 0).any()
+
+
+def test_vmap_over_something_else_than_the_law():
+    q = gengs.truncate(torch.distributions.Poisson(torch.tensor(2.0)), 8)
+
+    def scaled(x):
+        return x * gengs.Relaxed(0.5, q).rsample_value()
+
+    drawn = torch.func.vmap(scaled, randomness="different")(torch.ones(16))
+    assert drawn.unique().numel() > 1
+
+
+def compiled_step(law, backend):
+    def step(*tensors):
+        q = law.finite(*tensors)
+        return gengs.Relaxed(0.6, q).rsample_value((4,)).square().mean()
+
+    return torch.compile(step, fullgraph=True, backend=backend)
+
+
+@laws
+def test_compiles_as_one_graph(law, torch_validation_off):
+    tensors = law.tensors(batch=(3,), requires_grad=True)
+    loss = compiled_step(law, "aot_eager")(*tensors)
+    loss.backward()
+    assert torch.isfinite(loss)
+    for tensor in tensors:
+        assert torch.isfinite(tensor.grad).all()
+    torch.compiler.reset()
+
+
+@pytest.mark.slow
+def test_compiles_to_machine_code(torch_validation_off):
+    law = next(law for law in LAWS if law.name == "poisson")
+    tensors = law.tensors(batch=(3,), requires_grad=True)
+    loss = compiled_step(law, "inductor")(*tensors)
+    loss.backward()
+    assert torch.isfinite(tensors[0].grad).all()
+    torch.compiler.reset()
+
+
+@laws
+def test_compiled_table_is_the_table(law, torch_validation_off):
+    def table(*tensors):
+        return law.finite(*tensors).probs
+
+    tensors = law.tensors(torch.float64, batch=(2,))
+    compiled = torch.compile(table, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(*tensors), table(*tensors))
+    torch.compiler.reset()
