@@ -21,7 +21,7 @@ def _nothing_leaks():
 
 @pytest.fixture
 def torch_validation_off(monkeypatch):
-    """torch's own checks read values, which vmap and the meta device do not allow; ours know when."""
+    """torch's own checks read values, which vmap and the meta device do not allow."""
     monkeypatch.setattr(Distribution, "_validate_args", False)
 
 

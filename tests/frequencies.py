@@ -1,7 +1,7 @@
 """Do draws follow a law? Tests with a declared false-alarm rate.
 
-The seeds are fixed, so a test that passes once passes always; the rate says how likely it was that a
-*correct* sampler would have been called wrong when the seed was chosen.
+The seeds are fixed, so a test that passes once passes always; the rate says how likely it was that
+a *correct* sampler would have been called wrong when the seed was chosen.
 """
 
 import numpy as np
@@ -13,8 +13,8 @@ FALSE_ALARM = 1e-6
 def assert_frequencies(counts, probs):
     """Chi-square test that ``counts`` come from ``probs``; atoms of probability 0 must not occur.
 
-    Power: with N draws a shift of the probabilities by chi-square distance d² is found almost surely
-    once N d² > 100; for N = 2e4 and a dozen atoms that is an atom of .1 whose rate is off by 20 %.
+    Power: with N draws a shift of the probabilities by chi-square distance d² is found almost
+    surely once N d² > 100; for N = 2e4 and a dozen atoms that is an atom of .1 whose rate is off by 20 %.
     """
     counts = np.asarray(counts, dtype=float)
     probs = np.asarray(probs, dtype=float)

@@ -126,7 +126,7 @@ LAWS = [
         lambda r, t: NegativeBinomial(r, logits=t),
         {"level": 10},
     ),
-    Law("multinomial", (WEIGHTS[:2] + [0.7],), lambda p: Multinomial(3, p)),
+    Law("multinomial", ([*WEIGHTS[:2], 0.7],), lambda p: Multinomial(3, p)),
     Law("multinomial-logits", (LOGITS[:3],), lambda t: Multinomial(3, logits=t)),
     Law(
         "skellam",

@@ -15,7 +15,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["conditional_gumbel", "log_exponential", "standard_gumbel"]
+__all__ = ["conditional_gumbel", "inside_transform", "log_exponential", "standard_gumbel"]
 
 import torch
 from torch import Tensor
@@ -82,7 +82,7 @@ def _minus_fine_uniform(
     # Just under 1, so that the largest one stays below 1 after rounding.
     shrink = 1 - torch.finfo(dtype).eps / 2
     plain_cpu = device.type == "cpu" and not torch.compiler.is_compiling()
-    if dtype == torch.float32 and plain_cpu and not _inside_transform():
+    if dtype == torch.float32 and plain_cpu and not inside_transform():
         numel = shape.numel()
         words = torch.empty((numel + 1) // 2, dtype=torch.int64).random_(
             -(2**63), None, generator=generator
@@ -100,6 +100,6 @@ def _minus_fine_uniform(
     return result
 
 
-def _inside_transform() -> bool:
+def inside_transform() -> bool:
     """Whether a ``torch.func`` transform (vmap, grad) is running: its random ops are its own."""
     return torch._C._functorch.peek_interpreter_stack() is not None

@@ -53,7 +53,7 @@ def enumerate_multinomial(law: Multinomial) -> tuple[Tensor, Tensor]:
             "which chain conditional binomials."
         )
     require_memory(law.batch_shape, outcomes, log_p.dtype, log_p.device)
-    atoms = _compositions(total, boxes).to(device=log_p.device, dtype=log_p.dtype)
+    atoms = compositions(total, boxes).to(device=log_p.device, dtype=log_p.dtype)
     return atoms, multinomial_log_pmf(atoms, log_p, total)
 
 
@@ -72,9 +72,14 @@ def multinomial_log_probs(law: Multinomial) -> Tensor:
     return safe_log(_widen(categorical.probs))
 
 
+@torch.compiler.assume_constant_result  # a compiler would trace into the loop, past the cache
+def compositions(total: int, boxes: int) -> Tensor:
+    """Every vector of ``boxes`` counts with sum ``total``."""
+    return _stars_and_bars(total, boxes)
+
+
 @lru_cache(maxsize=16)
-def _compositions(total: int, boxes: int) -> Tensor:
-    """Every vector of ``boxes`` counts with sum ``total``: stars and bars."""
+def _stars_and_bars(total: int, boxes: int) -> Tensor:
     if boxes == 1:
         return torch.tensor([[total]])
     # torch.combinations would first build all (total + boxes)^boxes tuples

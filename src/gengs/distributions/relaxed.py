@@ -28,7 +28,7 @@ from torch.distributions import Distribution, constraints
 from torch.types import _size
 
 from .fused_value import fused_value
-from .gumbel import log_exponential
+from .gumbel import inside_transform, log_exponential
 from .truncate import as_finite
 from .validation import inspectable, validates
 
@@ -172,6 +172,7 @@ class Relaxed(Distribution):
             and self.atoms.dtype == self.logits.dtype
             and not self.atoms.requires_grad
             and inspectable(self.logits)
+            and not inside_transform()
         )
 
     def _tau_column(self, like: Tensor) -> Tensor:
