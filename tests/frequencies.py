@@ -14,7 +14,7 @@ def assert_frequencies(counts, probs):
     """Chi-square test that ``counts`` come from ``probs``; atoms of probability 0 must not occur.
 
     Power: with N draws a shift of the probabilities by chi-square distance d² is found almost
-    surely once N d² > 100; for N = 2e4 and a dozen atoms that is an atom of .1 whose rate is off by 20 %.
+    surely once N d² > 100; for N = 2e4 and a dozen atoms: an atom of .1 whose rate is 20 % off.
     """
     counts = np.asarray(counts, dtype=float)
     probs = np.asarray(probs, dtype=float)

@@ -173,50 +173,54 @@ class _Binomial(Family):
     def __init__(self, law: Binomial) -> None:
         self.total = law.total_count.double().unsqueeze(-1)
         super().__init__(law, lower=0, upper=self.total)
-        self.log_p, self.log_1mp = _log_success_and_failure(law)
-        self.like = self.log_p
+        # a million times a logarithm: its rounding to float32 would show in the PMF
+        self.log_p, self.log_1mp = _log_success_and_failure(law, torch.float64)
+        self.like = _widen(law._param)
 
     def log_pmf(self, k: Tensor) -> Tensor:
         inside = self._inside(k)
         k = k.double().where(inside, 0.0)
         rest = self.total - k
         choose = torch.lgamma(self.total + 1) - torch.lgamma(k + 1) - torch.lgamma(rest + 1)
-        log_pmf = choose + _times(k, self.log_p.double()) + _times(rest, self.log_1mp.double())
-        return log_pmf.where(inside, -torch.inf).to(self.log_p.dtype)
+        log_pmf = choose + _times(k, self.log_p) + _times(rest, self.log_1mp)
+        return log_pmf.where(inside, -torch.inf).to(self.like.dtype)
 
     def log_at_least(self, a: Tensor) -> Tensor:
-        return log_beta_tail(a.double(), self.total - a + 1, self.log_p, self.log_1mp)
+        log_above = log_beta_tail(a.double(), self.total - a + 1, self.log_p, self.log_1mp)
+        return log_above.to(self.like.dtype)
 
     def log_at_most(self, a: Tensor) -> Tensor:
         log_below = log_beta_tail(self.total - a, a.double() + 1, self.log_1mp, self.log_p)
-        return log_below.where(a >= 0, -torch.inf)
+        return log_below.where(a >= 0, -torch.inf).to(self.like.dtype)
 
 
 class _NegativeBinomial(Family):
     def __init__(self, law: NegativeBinomial) -> None:
         super().__init__(law, lower=0)
         self.total = law.total_count.double().unsqueeze(-1)
-        self.log_p, self.log_1mp = _log_success_and_failure(law)
-        self.like = self.log_p
+        # a million times a logarithm: its rounding to float32 would show in the PMF
+        self.log_p, self.log_1mp = _log_success_and_failure(law, torch.float64)
+        self.like = _widen(law._param)
 
     def log_pmf(self, k: Tensor) -> Tensor:
         inside = self._inside(k)
         k, r = k.double().where(inside, 0.0), self.total
         choose = torch.lgamma(r + k) - torch.lgamma(r) - torch.lgamma(k + 1)
         choose = choose.where((k != 0) | (r > 0), 0.0)
-        log_pmf = choose + _times(k, self.log_p.double()) + _times(r, self.log_1mp.double())
-        return log_pmf.where(inside, -torch.inf).to(self.log_p.dtype)
+        log_pmf = choose + _times(k, self.log_p) + _times(r, self.log_1mp)
+        return log_pmf.where(inside, -torch.inf).to(self.like.dtype)
 
     def log_at_least(self, a: Tensor) -> Tensor:
         if self.total.requires_grad:  # the beta tail has no derivative in r; its terms have
             return super().log_at_least(a)
-        return log_beta_tail(a.double(), self.total, self.log_p, self.log_1mp)
+        log_above = log_beta_tail(a.double(), self.total, self.log_p, self.log_1mp)
+        return log_above.to(self.like.dtype)
 
     def log_at_most(self, a: Tensor) -> Tensor:
         if self.total.requires_grad:
             return super().log_at_most(a)
         log_below = log_beta_tail(self.total, a.double() + 1, self.log_1mp, self.log_p)
-        return log_below.where(a >= 0, -torch.inf)
+        return log_below.where(a >= 0, -torch.inf).to(self.like.dtype)
 
 
 class _Bernoulli(Family):
@@ -329,8 +333,8 @@ def _integer_support(law: Distribution) -> tuple[int | None, Tensor | None]:
     return None if lower is None else int(torch.as_tensor(lower).min()), upper
 
 
-def _widen(parameter: Tensor) -> Tensor:
-    return parameter.to(torch.promote_types(parameter.dtype, torch.float32))
+def _widen(parameter: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    return parameter.to(torch.promote_types(parameter.dtype, dtype))
 
 
 def _known_to_be_small(k: Tensor) -> bool:
@@ -352,11 +356,13 @@ def _gave(law: Distribution, name: str) -> bool:
     return name == next(key for key in vars(law) if key in ("probs", "logits"))
 
 
-def _log_success_and_failure(law: Distribution) -> tuple[Tensor, Tensor]:
+def _log_success_and_failure(
+    law: Distribution, dtype: torch.dtype = torch.float32
+) -> tuple[Tensor, Tensor]:
     """``log p`` and ``log(1 - p)``, ``(*batch, 1)``, without the clamp torch puts on logits."""
     if _gave(law, "logits"):
-        logits = _widen(law.logits).unsqueeze(-1)  # type: ignore[attr-defined]
+        logits = _widen(law.logits, dtype).unsqueeze(-1)  # type: ignore[attr-defined]
         return logsigmoid(logits), logsigmoid(-logits)
-    probs = _widen(law.probs).unsqueeze(-1)  # type: ignore[attr-defined]
+    probs = _widen(law.probs, dtype).unsqueeze(-1)  # type: ignore[attr-defined]
     # 1 - p rounds: in float32, log(1 - p) of p = 1e-6 would be off by 1 %
     return safe_log(probs), safe_log1p(-probs)
