@@ -8,9 +8,10 @@ this takes the *mid-distribution function* in place of :math:`F`,
     F_\mathrm{mid}(k) = \tfrac12 (F(k) + F(k - 1)), \qquad
     \frac{dz}{d\theta} = -\frac{\partial_\theta F_\mathrm{mid}(z)}{p(z)}.
 
-Why: :math:`\partial_\theta E f = \sum_k S_k (f(k + 1) - f(k))` with :math:`S_k = -\partial_\theta
-F(k)` is exact; the trapezoid rule :math:`f(k + 1) - f(k) \approx \tfrac12 (f'(k) + f'(k + 1))`
-makes it :math:`E[f'(z)\, dz/d\theta]`. So the gradient is exact for every cost that is quadratic between
+Why: with :math:`S_k = -\partial_\theta F(k)`,
+:math:`\partial_\theta E f = \sum_k S_k (f(k + 1) - f(k))` is exact; the trapezoid rule
+:math:`f(k + 1) - f(k) \approx \tfrac12 (f'(k) + f'(k + 1))` makes it
+:math:`E[f'(z)\, dz/d\theta]`. So the gradient is exact for every cost that is quadratic between
 neighbours, and off by third derivatives only otherwise. The forward value is an exact draw.
 
 The count families have closed forms, without a table and without truncation:

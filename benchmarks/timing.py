@@ -1,0 +1,70 @@
+"""Medians of interleaved runs, and peak memory in a process of its own.
+
+The machine is noisy, so candidates take turns (a slow second hits them all), and only ratios of
+medians within one run are worth quoting.
+"""
+
+from __future__ import annotations
+
+import gc
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+
+def medians(candidates: dict[str, Callable[[], object]], rounds: int = 60) -> dict[str, float]:
+    """Milliseconds per call of each candidate: the median over rounds in which all take a turn."""
+    for run in candidates.values():
+        for _ in range(5):
+            run()
+    times: dict[str, list[float]] = {name: [] for name in candidates}
+    gc.disable()
+    for _ in range(rounds):
+        for name, run in candidates.items():
+            start = time.perf_counter()
+            run()
+            times[name].append(time.perf_counter() - start)
+    gc.enable()
+    return {name: 1e3 * statistics.median(values) for name, values in times.items()}
+
+
+def peak_mebibytes(module: str, candidate: str) -> float:
+    """How far ``python -m module --memory candidate`` grows its resident set, in MiB."""
+    command = [sys.executable, "-m", module, "--memory", candidate]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def growth(run: Callable[[], object]) -> float:
+    """How far the resident set of this process rises while ``run`` runs, in MiB (Linux)."""
+    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts again from here
+    before = _resident("VmRSS")
+    run()
+    return _resident("VmHWM") - before
+
+
+def _resident(key: str) -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith(key)) / 1024
+
+
+def machine() -> str:
+    """What the numbers were measured on."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [line for line in info.read_text().splitlines() if line.startswith("model name")]
+        cpu = names[0].split(":")[1].strip() if names else cpu
+    return f"{cpu}, {torch.get_num_threads()} threads, torch {torch.__version__}"
+
+
+def verdict(value: float, limit: float, at_least: bool) -> str:
+    """``ok`` or ``MISSED``, with the target."""
+    met = value >= limit if at_least else value <= limit
+    return f"{'ok' if met else 'MISSED'} ({'at least' if at_least else 'at most'} {limit:g})"
