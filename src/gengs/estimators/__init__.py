@@ -4,9 +4,10 @@ Every estimator answers the same call, ``expect(cost, q)``; :data:`ALL` lists th
 :func:`catalogue` tells their facts.
 """
 
-__all__ = ["ALL", "REINFORCE", "RLOO", "Cost", "Estimator", "GenGS", "catalogue"]
+__all__ = ["ALL", "REINFORCE", "RLOO", "Cost", "Estimator", "Exact", "GenGS", "catalogue"]
 
 from .base import Cost, Estimator
 from .catalogue import ALL, catalogue
+from .exact import Exact
 from .gengs import GenGS
 from .reinforce import REINFORCE, RLOO

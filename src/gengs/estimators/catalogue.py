@@ -9,10 +9,16 @@ from __future__ import annotations
 __all__ = ["ALL", "catalogue"]
 
 from .base import Estimator
+from .exact import Exact
 from .gengs import GenGS
 from .reinforce import REINFORCE, RLOO
 
-ALL: tuple[type[Estimator], ...] = (REINFORCE, RLOO, GenGS)
+ALL: tuple[type[Estimator], ...] = (
+    REINFORCE,
+    RLOO,
+    GenGS,
+    Exact,
+)
 
 
 def catalogue() -> list[dict[str, object]]:
