@@ -222,18 +222,19 @@ class Certificate:
         beyond = family.log_at_least(end + 1) if direction > 0 else family.log_at_most(end - 1)
         # a second bump of the PMF far out shows as mass not found yet
         to_find = beyond.detach().double().exp() - 100 * torch.finfo(beyond.dtype).eps
-        mass = excess = torch.zeros_like(to_find)
+        mass = excess = part = torch.zeros_like(to_find)
         done = 1
         while done < 1 << 20:
             steps = torch.arange(done, 2 * done + 63, device=end.device)
             pmf = family.log_pmf(end + direction * steps).detach().double().exp()
-            part = (pmf * steps).sum(-1, keepdim=True)
+            previous, part = part, (pmf * steps).sum(-1, keepdim=True)
             mass, excess = mass + pmf.sum(-1, keepdim=True), excess + part
             done = 2 * done + 63
             if not ((part > 1e-12 * excess) | (mass < (1 - 1e-4) * to_find)).any():
                 return excess.squeeze(-1)
-        growing = part > 0.3 * excess  # the terms do not fall: the mean is infinite
-        return excess.masked_fill(growing, torch.inf).squeeze(-1)
+        # Cauchy's condensation test: blocks that double in length and do not fall diverge
+        infinite = part > 0.99 * previous
+        return excess.masked_fill(infinite, torch.inf).squeeze(-1)
 
     def __repr__(self) -> str:
         lost, error = self.lost_mass, self.mean_error
