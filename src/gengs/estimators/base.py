@@ -16,7 +16,7 @@ small hook :meth:`Estimator._estimate` does the mathematics.
 
 from __future__ import annotations
 
-__all__ = ["Cost", "Estimator", "attach", "train_beside"]
+__all__ = ["CheckedCost", "Cost", "Estimator", "attach", "train_beside"]
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -83,16 +83,16 @@ class Estimator(nn.Module, ABC):
             q: Any law whose event is the latent vector, such as ``Independent(Poisson(rate), 1)``.
         """
         latents = Latents(q, self._name)
-        checked = _CheckedCost(cost, latents)
+        checked = CheckedCost(cost, latents)
         if not self.training or not torch.is_grad_enabled():
             return self._evaluate(checked, latents)
         return self._estimate(checked, latents)
 
-    def _evaluate(self, cost: Cost, latents: Latents) -> Tensor:
+    def _evaluate(self, cost: CheckedCost, latents: Latents) -> Tensor:
         return cost(latents.sample(self.samples)).mean(0)
 
     @abstractmethod
-    def _estimate(self, cost: Cost, latents: Latents) -> Tensor: ...
+    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor: ...
 
     def extra_repr(self) -> str:
         return "" if self.samples == 1 else f"samples={self.samples}"
@@ -132,7 +132,7 @@ class _TrainBeside(torch.autograd.Function):
         return grad, grad.abs()
 
 
-class _CheckedCost:
+class CheckedCost:
     """The user's cost, with a clear word about wrong shapes and NaN."""
 
     def __init__(self, cost: Cost, latents: Latents) -> None:

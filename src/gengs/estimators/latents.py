@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, Independent
+from torch.distributions import Categorical, Distribution, Independent
 
 from ..distributions.finite import Finite
 from ..distributions.truncate import as_finite
@@ -61,6 +61,16 @@ class Latents:
     def finite(self) -> Finite:
         """The factors' law on finitely many atoms, truncated (1e-6 of the mass) where needed."""
         return as_finite(self.law)
+
+    @cached_property
+    def mean(self) -> Tensor:
+        """The factors' mean, differentiable: ``(*batch, *factors, *event)``."""
+        if isinstance(self.law, Categorical):  # torch leaves it NaN
+            return self.finite.mean
+        try:
+            return self.law.mean
+        except NotImplementedError:
+            return self.finite.mean
 
     def sample(self, samples: int) -> Tensor:
         """Exact draws, without gradient: ``(S, *batch, *factors, *event)``."""
