@@ -1,0 +1,112 @@
+"""The tensors a law was built from, and copies of a law with separate gradients.
+
+A law is built from leaves (``rate``) through operations (``truncate``). To get many independent
+gradients at once, :func:`split_parameters` gives each replicate its own copy of the law's tables,
+and pulls their gradients back to the leaves in one batched pass.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Split", "leaves_of", "split_parameters"]
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution
+
+
+def leaves_of(law: Distribution) -> list[Tensor]:
+    """The leaf tensors that require a gradient and that the law was built from, in a fixed order."""
+    leaves: dict[int, Tensor] = {}
+    seen: set[Any] = set()
+    stack = [tensor for tensor in _tensors(law) if tensor.requires_grad]
+    for tensor in stack:
+        if tensor.is_leaf:
+            leaves.setdefault(id(tensor), tensor)
+    nodes = [tensor.grad_fn for tensor in stack if tensor.grad_fn is not None]
+    while nodes:
+        node = nodes.pop(0)
+        if node in seen:
+            continue
+        seen.add(node)
+        variable = getattr(node, "variable", None)
+        if variable is not None:
+            leaves.setdefault(id(variable), variable)
+        nodes.extend(following for following, _ in node.next_functions if following is not None)
+    return list(leaves.values())
+
+
+@dataclass
+class Split:
+    """A law repeated ``replicates`` times along a new first batch dimension."""
+
+    law: Distribution
+    """The law, built from ``tensors``."""
+    tensors: list[Tensor]
+    """Leaves of shape ``(replicates, ...)``, one for each of ``originals``."""
+    originals: list[Tensor]
+    """The law's own tensors, with their graph back to the leaves."""
+
+    def pull_back(
+        self, gradients: Sequence[Tensor | None], leaves: Sequence[Tensor]
+    ) -> Tensor:
+        """Gradients of the tensors to gradients of the leaves: ``(replicates, total size)``."""
+        replicates = self.tensors[0].shape[0]
+        given = [
+            torch.zeros_like(tensor) if gradient is None else gradient
+            for gradient, tensor in zip(gradients, self.tensors, strict=True)
+        ]
+        pulled = torch.autograd.grad(
+            self.originals,
+            list(leaves),
+            given,
+            retain_graph=True,
+            allow_unused=True,
+            is_grads_batched=True,
+        )
+        rows = [
+            torch.zeros(replicates, leaf.numel(), dtype=leaf.dtype)
+            if gradient is None
+            else gradient.reshape(replicates, -1)
+            for gradient, leaf in zip(pulled, leaves, strict=True)
+        ]
+        return torch.cat(rows, -1)
+
+
+def split_parameters(law: Distribution, replicates: int) -> Split:
+    """``replicates`` copies of a law side by side, each with gradients of its own."""
+    expanded = law.expand(torch.Size([replicates]) + law.batch_shape)
+    tensors: list[Tensor] = []
+    originals: list[Tensor] = []
+    twins: dict[int, Any] = {}
+
+    def twin(value: Any, original: Any) -> Any:
+        """A copy of ``value``, a part of the expanded law, beside the same part of the law."""
+        if id(value) in twins:
+            return twins[id(value)]
+        result = value
+        if isinstance(value, Tensor) and value.requires_grad:
+            result = value.detach().clone().requires_grad_()
+            tensors.append(result)
+            originals.append(original)
+        elif isinstance(value, Distribution):
+            result = object.__new__(type(value))
+            parts = original.__dict__
+            result.__dict__.update({k: twin(v, parts.get(k)) for k, v in value.__dict__.items()})
+        twins[id(value)] = result
+        return result
+
+    return Split(twin(expanded, law), tensors, originals)
+
+
+def _tensors(law: Distribution) -> list[Tensor]:
+    found: list[Tensor] = []
+    for value in law.__dict__.values():
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, Distribution):
+            found.extend(_tensors(value))
+    return found
