@@ -6,6 +6,7 @@ a *correct* sampler would have been called wrong when the seed was chosen.
 
 import numpy as np
 import scipy.stats
+import torch
 
 FALSE_ALARM = 1e-6
 
@@ -17,7 +18,7 @@ def assert_frequencies(counts, probs):
     surely once N d² > 100; for N = 2e4 and a dozen atoms: an atom of .1 whose rate is 20 % off.
     """
     counts = np.asarray(counts, dtype=float)
-    probs = np.asarray(probs, dtype=float)
+    probs = torch.as_tensor(probs).detach().double().numpy()
     assert counts[probs == 0].sum() == 0, "an impossible atom was drawn"
     expected = probs / probs.sum() * counts.sum()
     order = np.argsort(expected)

@@ -14,7 +14,7 @@ __all__: list[str] = []
 import torch
 from torch import Tensor
 from torch.distributions import Binomial, Distribution, Multinomial, NegativeBinomial
-from torch.distributions.kl import register_kl
+from torch.distributions.kl import kl_divergence, register_kl
 
 from .families import _log_success_and_failure, _times, family_of
 from .finite import Finite
@@ -44,9 +44,14 @@ def _straight_straight(q: StraightThrough, p: StraightThrough) -> Tensor:
     return _finite_finite(q.law, p.law)
 
 
-@register_kl(StraightThrough, Finite)
-def _straight_finite(q: StraightThrough, p: Finite) -> Tensor:
-    return _finite_finite(q.law, p)
+@register_kl(StraightThrough, Distribution)
+def _straight_any(q: StraightThrough, p: Distribution) -> Tensor:
+    return kl_divergence(q.law, p)
+
+
+@register_kl(Finite, StraightThrough)
+def _finite_straight(q: Finite, p: StraightThrough) -> Tensor:
+    return _finite_finite(q, p.law)
 
 
 @register_kl(NegativeBinomial, NegativeBinomial)
