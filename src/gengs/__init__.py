@@ -2,30 +2,10 @@
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Certificate",
-    "Finite",
-    "Relaxed",
-    "RelaxedMultinomial",
-    "Skellam",
-    "StraightThrough",
-    "TruncationWarning",
-    "Window",
-    "gumbel_relax",
-    "temperature",
-    "truncate",
-]
+from . import lab
+from .distributions import *  # noqa: F403
+from .distributions import __all__ as _laws
+from .estimators import *  # noqa: F403
+from .estimators import __all__ as _estimators
 
-from .distributions import (
-    Certificate,
-    Finite,
-    Relaxed,
-    RelaxedMultinomial,
-    Skellam,
-    StraightThrough,
-    TruncationWarning,
-    Window,
-    gumbel_relax,
-    temperature,
-    truncate,
-)
+__all__ = ["__version__", "lab", *_laws, *_estimators]

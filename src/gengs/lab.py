@@ -121,20 +121,22 @@ class Measurement:
 
         figure = Figure(figsize=(7, 4.5), layout="constrained")
         axes = figure.subplots()
-        for row in self.rows:
-            if not math.isfinite(row.bias):
-                continue
-            bias = max(abs(row.bias), 1e-12)
+        shown = [row for row in self.rows if math.isfinite(row.bias) and row.variance > 0]
+        centre = math.exp(sum(math.log(row.variance) for row in shown) / max(len(shown), 1))
+        for row in shown:
+            bias, right = max(abs(row.bias), 1e-12), row.variance > centre
             bars = axes.errorbar(row.variance, bias, 2 * row.bias_error, fmt="o", capsize=3)
             axes.annotate(
                 row.estimator,
                 (row.variance, bias),
-                xytext=(6, 4),
+                xytext=(-7 if right else 7, 4),
                 textcoords="offset points",
+                ha="right" if right else "left",  # towards the middle, where there is room
                 fontsize=8,
                 color=bars.lines[0].get_color(),
             )
         axes.set(xscale="log", yscale="log", xlabel="variance of a gradient", ylabel="|bias|")
+        axes.margins(0.12)
         axes.set_title(f"{self.replicates} gradients each; bars: two standard errors", fontsize=9)
         axes.grid(alpha=0.3)
         return figure
@@ -273,7 +275,9 @@ def _exact_gradient(
     except ValueError:
         estimator = RLOO(1000)
         means = [
-            _flat(torch.autograd.grad(estimator.expect(cost, q).sum(), parameters, retain_graph=True))
+            _flat(
+                torch.autograd.grad(estimator.expect(cost, q).sum(), parameters, retain_graph=True)
+            )
             for _ in range(_REFERENCE_DRAWS // 1000)
         ]
         stacked = torch.stack(means)

@@ -19,7 +19,7 @@ from torch.distributions import Distribution
 
 
 def leaves_of(law: Distribution) -> list[Tensor]:
-    """The leaf tensors that require a gradient and that the law was built from, in a fixed order."""
+    """The leaf tensors with a gradient that the law was built from, in a fixed order."""
     leaves: dict[int, Tensor] = {}
     seen: set[Any] = set()
     stack = [tensor for tensor in _tensors(law) if tensor.requires_grad]
@@ -50,9 +50,7 @@ class Split:
     originals: list[Tensor]
     """The law's own tensors, with their graph back to the leaves."""
 
-    def pull_back(
-        self, gradients: Sequence[Tensor | None], leaves: Sequence[Tensor]
-    ) -> Tensor:
+    def pull_back(self, gradients: Sequence[Tensor | None], leaves: Sequence[Tensor]) -> Tensor:
         """Gradients of the tensors to gradients of the leaves: ``(replicates, total size)``."""
         replicates = self.tensors[0].shape[0]
         given = [

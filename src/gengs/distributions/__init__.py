@@ -14,6 +14,7 @@ __all__ = [
     "Window",
     "gumbel_relax",
     "kl",
+    "midcdf_sample",
     "temperature",
     "truncate",
 ]
@@ -21,6 +22,7 @@ __all__ = [
 from . import kl, temperature  # kl registers the divergences
 from .finite import Finite
 from .functional import gumbel_relax
+from .midcdf import midcdf_sample
 from .relaxed import Relaxed
 from .relaxed_multinomial import RelaxedMultinomial
 from .skellam import Skellam

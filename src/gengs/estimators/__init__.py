@@ -4,10 +4,11 @@ Every estimator answers the same call, ``expect(cost, q)``; :data:`ALL` lists th
 :func:`catalogue` tells their facts.
 """
 
-__all__ = ["ALL", "REINFORCE", "RLOO", "Cost", "Estimator", "Exact", "GenGS", "catalogue"]
+__all__ = ["ALL", "REINFORCE", "RLOO", "Cost", "Estimator", "Exact", "GenGS", "MidCDF", "catalogue"]
 
 from .base import Cost, Estimator
 from .catalogue import ALL, catalogue
 from .exact import Exact
 from .gengs import GenGS
+from .midcdf import MidCDF
 from .reinforce import REINFORCE, RLOO

@@ -11,12 +11,14 @@ __all__ = ["ALL", "catalogue"]
 from .base import Estimator
 from .exact import Exact
 from .gengs import GenGS
+from .midcdf import MidCDF
 from .reinforce import REINFORCE, RLOO
 
 ALL: tuple[type[Estimator], ...] = (
     REINFORCE,
     RLOO,
     GenGS,
+    MidCDF,
     Exact,
 )
 

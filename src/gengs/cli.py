@@ -1,0 +1,84 @@
+"""The command line: ``gengs measure``, ``gengs estimators``.
+
+Commands are dataclasses with a ``run`` method; their field docs are the help. Errors are one
+sentence on standard error; exit code 2 for bad usage, 1 for anything else that went wrong.
+"""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import Annotated
+
+from . import __version__
+
+
+@dataclass(frozen=True)
+class Estimators:
+    """List the estimators and their facts."""
+
+    json: bool = False
+    """Print JSON instead of a table."""
+
+    def run(self) -> None:
+        """Print the catalogue."""
+        from .estimators.catalogue import catalogue
+
+        if self.json:
+            print(json.dumps(catalogue(), indent=2))
+            return
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(header_style="bold", row_styles=["", "dim"])
+        columns = ["estimator", "paper name", "unbiased", "needs cost gradient", "learns", "needs"]
+        for column in [*columns, "year"]:
+            table.add_column(column)
+        for facts in catalogue():
+            cells = [{True: "yes", False: "no"}.get(facts[c], facts[c]) for c in columns]  # type: ignore[call-overload]
+            table.add_row(*map(str, cells), str(facts["year"]))
+        Console().print(table)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; the exit code."""
+    try:
+        import tyro
+    except ImportError:
+        print(
+            "gengs: the command line needs more packages: pip install 'gengs[apps]'",
+            file=sys.stderr,
+        )
+        return 1
+    from .experiments.measure import Measure
+
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments == ["--version"]:
+        print(f"gengs {__version__}")
+        return 0
+    commands = (
+        Annotated[Measure, tyro.conf.subcommand("measure", description=Measure.__doc__)]
+        | Annotated[Estimators, tyro.conf.subcommand("estimators", description=Estimators.__doc__)]
+    )
+    command = tyro.cli(
+        commands,
+        prog="gengs",
+        description="Backpropagate through any discrete distribution.",
+        args=arguments,
+        config=(tyro.conf.FlagCreatePairsOff,),
+    )
+    try:
+        command.run()
+    except (ValueError, TypeError) as error:
+        print(f"gengs: {error}", file=sys.stderr)
+        return 2
+    except (OSError, FloatingPointError) as error:
+        print(f"gengs: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("gengs: interrupted", file=sys.stderr)
+        return 130
+    return 0

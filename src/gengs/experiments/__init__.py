@@ -1,0 +1,1 @@
+"""Experiments: each a frozen dataclass, whose fields are its command line and its record."""

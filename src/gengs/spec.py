@@ -1,0 +1,111 @@
+"""Laws and estimators by name, as people type them: ``poisson(3)``, ``GenGS(hard=True)``.
+
+Arguments are literals (numbers, strings, true/false); nothing is ever evaluated.
+"""
+
+from __future__ import annotations
+
+__all__ = ["parse_call", "parse_estimator", "parse_law"]
+
+import ast
+import difflib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import (
+    Bernoulli,
+    Binomial,
+    Categorical,
+    Distribution,
+    Geometric,
+    NegativeBinomial,
+    Poisson,
+)
+
+from .distributions.skellam import Skellam
+from .estimators.base import Estimator
+from .estimators.catalogue import ALL
+
+
+def parse_call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
+    """``name(1, key=2)`` as its name, arguments and keyword arguments."""
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+        if isinstance(call, ast.Name):
+            return call.id, [], {}
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+            arguments = [ast.literal_eval(argument) for argument in call.args]
+            named = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+            if "None" not in named:  # **mapping
+                return call.func.id, arguments, named
+    except (SyntaxError, ValueError):
+        pass
+    raise ValueError(f"expected a name with literal arguments, such as RLOO(4), but got {text!r}.")
+
+
+def parse_estimator(text: str) -> Estimator:
+    """An estimator from its name (in any case) and settings.
+
+    Example:
+        >>> parse_estimator("rloo(4)")
+        RLOO(samples=4)
+    """
+    name, arguments, named = parse_call(text)
+    kinds = {kind.__name__.lower(): kind for kind in ALL}
+    kind = kinds[_known(name, kinds, "estimator", [kind.__name__ for kind in ALL])]
+    try:
+        return kind(*arguments, **named)
+    except TypeError as error:
+        raise ValueError(
+            f"{kind.__name__} does not take these settings: {text!r} ({error})."
+        ) from None
+
+
+_LAWS: dict[str, tuple[tuple[str, ...], Callable[..., Distribution]]] = {
+    "poisson": (("rate",), Poisson),
+    "geometric": (("probs",), Geometric),
+    "bernoulli": (("probs",), Bernoulli),
+    "binomial": (("total_count", "probs"), Binomial),
+    "negativebinomial": (("total_count", "probs"), NegativeBinomial),
+    "skellam": (("rate_up", "rate_down"), Skellam),
+    "categorical": (("probs",), Categorical),
+}
+
+
+def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
+    """A torch law from its name and numbers, and its parameters, which require a gradient.
+
+    Example:
+        >>> law, parameters = parse_law("negative-binomial(3, 0.5)")
+        >>> law.mean.item(), list(parameters)
+        (3.0, ['probs'])
+    """
+    head, bracket, tail = text.partition("(")
+    name, arguments, named = parse_call(head.replace("-", "").replace("_", "") + bracket + tail)
+    fields, kind = _LAWS[_known(name, _LAWS, "law", _LAWS)]
+    if len(arguments) + len(named) != len(fields) or set(named) - set(fields[len(arguments) :]):
+        raise ValueError(f"expected {name.lower()}({', '.join(fields)}), but got {text!r}.")
+    numbers = dict(zip(fields, arguments, strict=False)) | named
+    try:
+        tensors = {
+            field: torch.tensor(number, dtype=torch.float32) for field, number in numbers.items()
+        }
+    except (TypeError, ValueError):
+        raise ValueError(f"expected numbers as the parameters of {text!r}.") from None
+    parameters = {
+        field: tensor.requires_grad_()
+        for field, tensor in tensors.items()
+        if field != "total_count"
+    }
+    return kind(**tensors), parameters
+
+
+def _known(name: str, known: Iterable[str], what: str, shown: Iterable[str]) -> str:
+    options = {option.lower(): option for option in known}
+    if name.lower() in options:
+        return options[name.lower()]
+    near = difflib.get_close_matches(name.lower(), options, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise ValueError(f"there is no {what} {name!r}; {hint}The {what}s are: {', '.join(shown)}.")
