@@ -4,11 +4,24 @@ Every estimator answers the same call, ``expect(cost, q)``; :data:`ALL` lists th
 :func:`catalogue` tells their facts.
 """
 
-__all__ = ["ALL", "REINFORCE", "RLOO", "Cost", "Estimator", "Exact", "GenGS", "MidCDF", "catalogue"]
+__all__ = [
+    "ALL",
+    "REINFORCE",
+    "RLOO",
+    "Cost",
+    "DetRB",
+    "Estimator",
+    "Exact",
+    "GenGS",
+    "MidCDF",
+    "StoRB",
+    "catalogue",
+]
 
 from .base import Cost, Estimator
 from .catalogue import ALL, catalogue
 from .exact import Exact
 from .gengs import GenGS
 from .midcdf import MidCDF
+from .rao_blackwell import DetRB, StoRB
 from .reinforce import REINFORCE, RLOO

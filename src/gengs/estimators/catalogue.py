@@ -12,6 +12,7 @@ from .base import Estimator
 from .exact import Exact
 from .gengs import GenGS
 from .midcdf import MidCDF
+from .rao_blackwell import DetRB, StoRB
 from .reinforce import REINFORCE, RLOO
 
 ALL: tuple[type[Estimator], ...] = (
@@ -20,6 +21,8 @@ ALL: tuple[type[Estimator], ...] = (
     GenGS,
     MidCDF,
     Exact,
+    DetRB,
+    StoRB,
 )
 
 
