@@ -15,6 +15,7 @@ __all__ = [
     "GenGS",
     "MidCDF",
     "StoRB",
+    "UnOrd",
     "catalogue",
 ]
 
@@ -25,3 +26,4 @@ from .gengs import GenGS
 from .midcdf import MidCDF
 from .rao_blackwell import DetRB, StoRB
 from .reinforce import REINFORCE, RLOO
+from .unordered import UnOrd

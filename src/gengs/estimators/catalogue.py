@@ -14,6 +14,7 @@ from .gengs import GenGS
 from .midcdf import MidCDF
 from .rao_blackwell import DetRB, StoRB
 from .reinforce import REINFORCE, RLOO
+from .unordered import UnOrd
 
 ALL: tuple[type[Estimator], ...] = (
     REINFORCE,
@@ -23,6 +24,7 @@ ALL: tuple[type[Estimator], ...] = (
     Exact,
     DetRB,
     StoRB,
+    UnOrd,
 )
 
 
