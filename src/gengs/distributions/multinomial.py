@@ -72,13 +72,18 @@ def multinomial_log_probs(law: Multinomial) -> Tensor:
     return safe_log(_widen(categorical.probs))
 
 
-@torch.compiler.assume_constant_result  # a compiler would trace into the loop, past the cache
 def compositions(total: int, boxes: int) -> Tensor:
     """Every vector of ``boxes`` counts with sum ``total``."""
-    return _stars_and_bars(total, boxes)
+    if torch.compiler.is_compiling():  # a compiler looks past a cache, and warns that it does
+        return _stars_and_bars(total, boxes)
+    return _kept_compositions(total, boxes)
 
 
 @lru_cache(maxsize=16)
+def _kept_compositions(total: int, boxes: int) -> Tensor:
+    return _stars_and_bars(total, boxes)
+
+
 def _stars_and_bars(total: int, boxes: int) -> Tensor:
     if boxes == 1:
         return torch.tensor([[total]])
