@@ -28,7 +28,7 @@ assert state() == before, (before, state())
 new = {name.split(".")[0] for name in set(sys.modules) - modules}
 new |= {"compiler" for name in set(sys.modules) - modules if name == "torch._dynamo"}
 heavy = new & {"compiler", "matplotlib", "scipy", "sklearn", "pandas", "numpy", "pyro",
-               "lightning_fabric", "tensorboard", "plotly", "jinja2", "joblib", "ray", "rich", "tyro"}
+               "lightning_fabric", "tensorboard", "plotly", "jinja2", "joblib", "ray", "tyro"}
 assert not heavy, heavy
 missing = [name for name in gengs.__all__ if not hasattr(gengs, name)]
 assert not missing, missing

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 __all__ = ["Relaxed"]
 
+from numbers import Real
 from typing import Any
 
 import torch
@@ -188,6 +189,8 @@ def soften(perturbed: Tensor, temperature: Temperature) -> Tensor:
 
 def check_temperature(temperature: Temperature) -> None:
     """Raise a ``ValueError`` unless every temperature is positive and finite."""
+    if not isinstance(temperature, Tensor | Real):
+        raise TypeError(f"expected a number or a tensor as `temperature`, but got {temperature!r}.")
     if isinstance(temperature, Tensor):
         if not inspectable(temperature) or temperature.numel() == 0:
             return

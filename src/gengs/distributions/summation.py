@@ -40,7 +40,7 @@ def log_sum_above(log_pmf: LogPMF, a: Tensor, lower: int | None) -> Tensor:
     # 1 - (the rest) has an absolute error of some eps: take it where it is large against that
     missing = -torch.expm1(below.detach().clamp_max(0))
     not_found = missing - outwards.detach().exp() > 100 * torch.finfo(below.dtype).eps
-    better = (missing > 1e-2) | not_found
+    better = ((missing > 1e-2) | not_found) & ~outwards.isnan()
     complement = log1mexp(below.where(better & (below > -torch.inf), -1.0))
     complement = complement.where(below > -torch.inf, 0.0)
     return complement.where(better, outwards)
