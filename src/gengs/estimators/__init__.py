@@ -12,6 +12,7 @@ __all__ = [
     "DetRB",
     "Estimator",
     "Exact",
+    "FiniteDifference",
     "GenGS",
     "MidCDF",
     "StoRB",
@@ -22,6 +23,7 @@ __all__ = [
 from .base import Cost, Estimator
 from .catalogue import ALL, catalogue
 from .exact import Exact
+from .finite_difference import FiniteDifference
 from .gengs import GenGS
 from .midcdf import MidCDF
 from .rao_blackwell import DetRB, StoRB

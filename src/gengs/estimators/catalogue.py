@@ -10,6 +10,7 @@ __all__ = ["ALL", "catalogue"]
 
 from .base import Estimator
 from .exact import Exact
+from .finite_difference import FiniteDifference
 from .gengs import GenGS
 from .midcdf import MidCDF
 from .rao_blackwell import DetRB, StoRB
@@ -25,6 +26,7 @@ ALL: tuple[type[Estimator], ...] = (
     DetRB,
     StoRB,
     UnOrd,
+    FiniteDifference,
 )
 
 
