@@ -15,6 +15,7 @@ __all__ = [
     "FiniteDifference",
     "GenGS",
     "MidCDF",
+    "ReinMax",
     "StoRB",
     "UnOrd",
     "catalogue",
@@ -28,4 +29,5 @@ from .gengs import GenGS
 from .midcdf import MidCDF
 from .rao_blackwell import DetRB, StoRB
 from .reinforce import REINFORCE, RLOO
+from .reinmax import ReinMax
 from .unordered import UnOrd

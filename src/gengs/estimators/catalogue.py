@@ -15,6 +15,7 @@ from .gengs import GenGS
 from .midcdf import MidCDF
 from .rao_blackwell import DetRB, StoRB
 from .reinforce import REINFORCE, RLOO
+from .reinmax import ReinMax
 from .unordered import UnOrd
 
 ALL: tuple[type[Estimator], ...] = (
@@ -27,6 +28,7 @@ ALL: tuple[type[Estimator], ...] = (
     StoRB,
     UnOrd,
     FiniteDifference,
+    ReinMax,
 )
 
 
