@@ -14,6 +14,7 @@ __all__ = [
     "Exact",
     "FiniteDifference",
     "GenGS",
+    "GumbelRao",
     "MidCDF",
     "ReinMax",
     "StoRB",
@@ -26,6 +27,7 @@ from .catalogue import ALL, catalogue
 from .exact import Exact
 from .finite_difference import FiniteDifference
 from .gengs import GenGS
+from .gumbel_rao import GumbelRao
 from .midcdf import MidCDF
 from .rao_blackwell import DetRB, StoRB
 from .reinforce import REINFORCE, RLOO

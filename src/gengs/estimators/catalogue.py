@@ -12,6 +12,7 @@ from .base import Estimator
 from .exact import Exact
 from .finite_difference import FiniteDifference
 from .gengs import GenGS
+from .gumbel_rao import GumbelRao
 from .midcdf import MidCDF
 from .rao_blackwell import DetRB, StoRB
 from .reinforce import REINFORCE, RLOO
@@ -29,6 +30,7 @@ ALL: tuple[type[Estimator], ...] = (
     UnOrd,
     FiniteDifference,
     ReinMax,
+    GumbelRao,
 )
 
 
