@@ -8,6 +8,7 @@ __all__ = [
     "ALL",
     "REINFORCE",
     "RLOO",
+    "ArrivalTimes",
     "Cost",
     "DetRB",
     "Estimator",
@@ -22,6 +23,7 @@ __all__ = [
     "catalogue",
 ]
 
+from .arrival_times import ArrivalTimes
 from .base import Cost, Estimator
 from .catalogue import ALL, catalogue
 from .exact import Exact

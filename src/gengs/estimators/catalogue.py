@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = ["ALL", "catalogue"]
 
+from .arrival_times import ArrivalTimes
 from .base import Estimator
 from .exact import Exact
 from .finite_difference import FiniteDifference
@@ -31,6 +32,7 @@ ALL: tuple[type[Estimator], ...] = (
     FiniteDifference,
     ReinMax,
     GumbelRao,
+    ArrivalTimes,
 )
 
 
