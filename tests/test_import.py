@@ -30,6 +30,11 @@ new |= {"compiler" for name in set(sys.modules) - modules if name == "torch._dyn
 heavy = new & {"compiler", "matplotlib", "scipy", "sklearn", "pandas", "numpy", "pyro",
                "lightning_fabric", "tensorboard", "plotly", "jinja2", "joblib", "ray", "tyro"}
 assert not heavy, heavy
+rate = torch.tensor([3.0, 200.0], requires_grad=True)
+gengs.gumbel_relax(torch.distributions.Poisson(rate)).sum().backward()
+half = torch.distributions.Binomial(torch.tensor(9.0), torch.tensor(0.5))
+gengs.Relaxed(0.5, gengs.truncate(half, 5)).rsample_value(hard=True)
+assert "torch._dynamo" not in sys.modules, "the first draw imports torch's compiler"
 missing = [name for name in gengs.__all__ if not hasattr(gengs, name)]
 assert not missing, missing
 """

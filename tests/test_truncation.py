@@ -101,6 +101,18 @@ def test_mean_error_of_a_law_without_mean_is_infinite():
     assert q.certificate.mean_error.item() == math.inf
 
 
+def test_subclass_with_a_pmf_of_its_own_is_asked_for_it():
+    class Shifted(Poisson):
+        """A Poisson count plus one."""
+
+        def log_prob(self, value):
+            inside = super().log_prob((value - 1).clamp_min(0))
+            return inside.where(value >= 1, -torch.inf)
+
+    q = gengs.truncate(Shifted(torch.tensor(2.0, dtype=double)), 20)
+    assert q.mean.item() == pytest.approx(3, abs=1e-6)
+
+
 # ------------------------------------------------------------------------------------ mass (NP)
 
 

@@ -19,8 +19,7 @@ from __future__ import annotations
 
 __all__ = ["Family", "family_of"]
 
-from collections.abc import Iterator
-from functools import singledispatch
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -254,18 +253,25 @@ def _look_up(table: Tensor, k: Tensor) -> Tensor:
     return table.gather(-1, index).where(inside, -torch.inf)
 
 
-@singledispatch
+_FAMILIES: dict[type[Distribution], Callable[..., Family]] = {
+    Poisson: _Poisson,
+    Geometric: _Geometric,
+    Binomial: _Binomial,
+    NegativeBinomial: _NegativeBinomial,
+    Bernoulli: _Bernoulli,
+    Categorical: _Categorical,
+}
+
+
 def family_of(law: Distribution) -> Family:
-    """The family of a law; a law without a row of its own is asked for its ``log_prob``."""
+    """The family of a law; a law without a row of its own is asked for its ``log_prob``.
+
+    So is a subclass with a ``log_prob`` of its own: it may be another law.
+    """
+    for known, family in _FAMILIES.items():
+        if isinstance(law, known) and type(law).log_prob is known.log_prob:
+            return family(law)
     return Family(law, *_integer_support(law))
-
-
-family_of.register(Poisson, _Poisson)
-family_of.register(Geometric, _Geometric)
-family_of.register(Binomial, _Binomial)
-family_of.register(NegativeBinomial, _NegativeBinomial)
-family_of.register(Bernoulli, _Bernoulli)
-family_of.register(Categorical, _Categorical)
 
 
 def tensors_of(law: Distribution) -> Iterator[tuple[Distribution, str, Tensor]]:

@@ -25,6 +25,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .validation import inspectable
+
 _SMALL = 64
 """Up to this many atoms the Poisson tail is a short series; past it, torch's ``gammainc``."""
 
@@ -59,6 +61,8 @@ class _LogPoissonTail(torch.autograd.Function):
 
     @staticmethod
     def forward(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
+        if inspectable(a, rate):  # the operator's first call would import torch's compiler
+            return _poisson_tail_values(a, rate, upper)
         return _poisson_tail(a, rate, upper)
 
     @staticmethod
@@ -79,8 +83,7 @@ class _LogPoissonTail(torch.autograd.Function):
         return None, _sum_to(grad * slope, rate.shape), None
 
 
-@torch.library.custom_op("gengs::poisson_tail", mutates_args=())
-def _poisson_tail(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
+def _poisson_tail_values(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
     a, shape = a.to(rate.dtype), torch.broadcast_shapes(a.shape, rate.shape)
     if shape.numel() == 0:
         return rate.new_empty(shape)
@@ -152,6 +155,11 @@ def _poisson_tail_by_gammainc(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
     return torch.where(tail < -700, beyond.clamp_max(-700), tail).to(rate.dtype)
 
 
+_poisson_tail = torch.library.custom_op(
+    "gengs::poisson_tail", _poisson_tail_values, mutates_args=()
+)
+
+
 @_poisson_tail.register_fake
 def _(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
     return torch.empty_like(rate).expand(torch.broadcast_shapes(a.shape, rate.shape)).contiguous()
@@ -173,6 +181,8 @@ class _LogBetaTail(torch.autograd.Function):
 
     @staticmethod
     def forward(a: Tensor, b: Tensor, log_x: Tensor, log_y: Tensor) -> Tensor:
+        if inspectable(a, b, log_x, log_y):
+            return _beta_tail_values(a, b, log_x, log_y)
         return _beta_tail(a, b, log_x, log_y)
 
     @staticmethod
@@ -192,8 +202,7 @@ class _LogBetaTail(torch.autograd.Function):
         return None, None, _sum_to(grad * slope, log_x.shape), None
 
 
-@torch.library.custom_op("gengs::beta_tail", mutates_args=())
-def _beta_tail(a: Tensor, b: Tensor, log_x: Tensor, log_y: Tensor) -> Tensor:
+def _beta_tail_values(a: Tensor, b: Tensor, log_x: Tensor, log_y: Tensor) -> Tensor:
     dtype = log_x.dtype
     a, b, log_x, log_y = (t.double() for t in torch.broadcast_tensors(a, b, log_x, log_y))
     sure = (a <= 0) | ((log_y == -torch.inf) & (b > 0))
@@ -233,6 +242,9 @@ def _beta_fraction(a: Tensor, b: Tensor, x: Tensor, accuracy: float = 1e-14) -> 
         if m % 8 == 0 and not ((c * d - 1).abs() > accuracy).any():  # NaN ends it too
             break
     return value
+
+
+_beta_tail = torch.library.custom_op("gengs::beta_tail", _beta_tail_values, mutates_args=())
 
 
 @_beta_tail.register_fake
