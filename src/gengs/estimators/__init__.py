@@ -6,8 +6,13 @@ Every estimator answers the same call, ``expect(cost, q)``; :data:`ALL` lists th
 
 __all__ = [
     "ALL",
+    "IGR",
+    "NVIL",
+    "REBAR",
     "REINFORCE",
+    "RELAX",
     "RLOO",
+    "VIMCO",
     "ArrivalTimes",
     "Cost",
     "DetRB",
@@ -17,6 +22,7 @@ __all__ = [
     "GenGS",
     "GumbelRao",
     "MidCDF",
+    "MuProp",
     "ReinMax",
     "StoRB",
     "UnOrd",
@@ -30,8 +36,14 @@ from .exact import Exact
 from .finite_difference import FiniteDifference
 from .gengs import GenGS
 from .gumbel_rao import GumbelRao
+from .igr import IGR
 from .midcdf import MidCDF
+from .muprop import MuProp
+from .nvil import NVIL
 from .rao_blackwell import DetRB, StoRB
+from .rebar import REBAR
 from .reinforce import REINFORCE, RLOO
 from .reinmax import ReinMax
+from .relax import RELAX
 from .unordered import UnOrd
+from .vimco import VIMCO

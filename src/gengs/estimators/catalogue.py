@@ -14,16 +14,28 @@ from .exact import Exact
 from .finite_difference import FiniteDifference
 from .gengs import GenGS
 from .gumbel_rao import GumbelRao
+from .igr import IGR
 from .midcdf import MidCDF
+from .muprop import MuProp
+from .nvil import NVIL
 from .rao_blackwell import DetRB, StoRB
+from .rebar import REBAR
 from .reinforce import REINFORCE, RLOO
 from .reinmax import ReinMax
+from .relax import RELAX
 from .unordered import UnOrd
+from .vimco import VIMCO
 
 ALL: tuple[type[Estimator], ...] = (
     REINFORCE,
     RLOO,
+    NVIL,
+    MuProp,
+    VIMCO,
+    REBAR,
+    RELAX,
     GenGS,
+    IGR,
     MidCDF,
     Exact,
     DetRB,

@@ -75,7 +75,9 @@ class Latents:
     def sample(self, samples: int) -> Tensor:
         """Exact draws, without gradient: ``(S, *batch, *factors, *event)``."""
         with torch.no_grad():
-            return self.law.sample(torch.Size([samples]))
+            draws = self.law.sample(torch.Size([samples]))
+        # a cost sees the same kind of number from every law; torch's Categorical draws integers
+        return draws if draws.is_floating_point() else draws.to(torch.get_default_dtype())
 
     def log_prob(self, value: Tensor) -> Tensor:
         """The joint log-probability of values: ``(S, *batch)``."""

@@ -1,0 +1,62 @@
+r"""The score-function estimator around a Taylor expansion of the cost (MuProp).
+
+Approximates :math:`\nabla_\theta E_{z \sim q_\theta}[f(z)]` with
+
+.. math::
+    \frac1m \sum_i \big(f(z_i) - f(\mu) - f'(\mu)^\top (z_i - \mu)\big) \nabla \log q(z_i)
+    + f'(\mu)^\top \nabla \mu, \qquad \mu = E_q[z].
+
+The cost's tangent at the mean is taken out of the score term, where it is noise, and put back with
+its exact gradient. The estimator is unbiased, and needs a cost that is differentiable and defined
+between the atoms (at :math:`\mu`). It removes the variance that a linear cost has; what remains is
+that of the cost's curvature, as weighed by the score. One more evaluation of the cost, and one of
+its gradient, whatever the number of draws.
+
+References:
+    | MuProp: Unbiased Backpropagation for Stochastic Neural Networks (Gu et al., 2016),
+    | https://arxiv.org/abs/1511.05176
+"""
+
+from __future__ import annotations
+
+__all__ = ["MuProp"]
+
+from torch import Tensor
+
+from .base import CheckedCost, Estimator, attach
+from .latents import Latents
+
+
+class MuProp(Estimator):
+    """The score-function estimator of what the cost's tangent at the mean leaves over.
+
+    Args:
+        samples: The number of draws.
+    """
+
+    paper_name = "MuProp"
+    unbiased = True
+    needs_cost_gradient = True
+    needs = "any law with log_prob and a differentiable mean"
+    year = 2016
+    reference = "Gu et al., MuProp: Unbiased Backpropagation for Stochastic Neural Networks"
+
+    @property
+    def evaluations(self) -> int:
+        return self.samples + 1
+
+    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
+        z = latents.sample(self.samples)
+        f = cost(z)  # (S, *batch)
+        mu = latents.mean
+        f_mu, slope = (x.detach() for x in cost.gradient(mu.detach().unsqueeze(0)))
+        tangent = f_mu + _dot(slope, z - mu.detach(), latents)
+        score = (f.detach() - tangent) * latents.log_prob(z)
+        return attach(f.mean(0), score.mean(0) + _dot(slope[0], mu, latents))
+
+
+def _dot(slope: Tensor, values: Tensor, latents: Latents) -> Tensor:
+    """The inner product over factors and the dimensions of an atom."""
+    product = slope * values
+    inner = len(latents.factors) + len(latents.event)
+    return product.flatten(product.dim() - inner).sum(-1) if inner else product

@@ -1,0 +1,128 @@
+r"""The score-function estimator with learned baselines (NVIL).
+
+Approximates :math:`\nabla_\theta E_{z \sim q_\theta}[f(z)]` with
+
+.. math::
+    \frac1m \sum_i \frac{f(z_i) - C_\psi(x) - c}{\max(1, \sigma)} \nabla \log q(z_i)
+
+where the network :math:`C_\psi` predicts the cost from a context :math:`x` by least squares, and
+:math:`c, \sigma` are the running mean and standard deviation of what it leaves over. All three are
+known before :math:`z_i` is drawn, so none of them biases the direction; the running moments are
+used *before* the current cost enters them.
+
+It asks nothing of the cost. Dividing by :math:`\max(1, \sigma)` keeps the size of a step steady
+over the training, but scales the expected gradient: it is exact up to that one positive number.
+Where another term stands beside the expectation (a KL divergence, say) the scale shifts the balance
+between the two; ``normalise=False`` leaves it out, and the estimator is then unbiased.
+The variance is that of the cost's spread around its prediction.
+
+References:
+    | Neural Variational Inference and Learning in Belief Networks (Mnih & Gregor, 2014),
+    | https://arxiv.org/abs/1402.0030
+"""
+
+from __future__ import annotations
+
+__all__ = ["NVIL"]
+
+from math import prod
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from .base import Cost, Estimator, attach, train_beside
+from .latents import Latents
+
+
+class NVIL(Estimator):
+    r"""The score-function estimator with a running and a learned baseline.
+
+    Args:
+        samples: The number of draws.
+        baseline: The network :math:`C_\psi`, from contexts ``(*batch, features)`` to ``(*batch,)``
+            or ``(*batch, 1)``; ``"mlp"`` makes a small one that takes its width from the first
+            context; ``None`` leaves the running mean alone.
+        normalise: Whether to divide by :math:`\max(1, \sigma)`.
+        decay: How much of the running moments a call keeps.
+
+    Attributes:
+        context: What the baseline sees, ``(*batch, features)``; set it before each call, to the
+            data :math:`x` for example. ``None`` (the default): the law's own mean.
+    """
+
+    paper_name = "NVIL"
+    unbiased = False
+    needs_cost_gradient = False
+    learns = True
+    year = 2014
+    reference = "Mnih & Gregor, Neural Variational Inference and Learning in Belief Networks"
+
+    mean: Tensor
+    variance: Tensor
+    calls: Tensor
+
+    def __init__(
+        self,
+        samples: int = 1,
+        baseline: nn.Module | Literal["mlp"] | None = None,
+        normalise: bool = True,
+        decay: float = 0.9,
+    ) -> None:
+        super().__init__(samples)
+        if isinstance(baseline, str):
+            if baseline != "mlp":
+                raise ValueError(f"NVIL expects a module, 'mlp' or None, got {baseline!r}.")
+            baseline = nn.Sequential(nn.LazyLinear(64), nn.Tanh(), nn.Linear(64, 1))
+        if not 0 <= decay < 1:
+            raise ValueError(f"NVIL expects a `decay` in [0, 1), got {decay!r}.")
+        self.baseline, self.normalise, self.decay = baseline, normalise, decay
+        self.context: Tensor | None = None
+        self.register_buffer("mean", torch.zeros(()))
+        self.register_buffer("variance", torch.zeros(()))
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
+
+    def _estimate(self, cost: Cost, latents: Latents) -> Tensor:
+        z = latents.sample(self.samples)
+        f = cost(z)  # (S, *batch)
+        rest = f.detach()
+        if self.baseline is not None:
+            rest = rest - self._predict(self.baseline, latents)
+        c, sigma = self.mean.to(f), self.variance.to(f).sqrt()
+        signal = rest.detach() - c
+        self._remember(rest.detach())
+        scale = sigma.clamp(min=1) if self.normalise else 1
+        score = signal / scale * latents.log_prob(z)
+        result = attach(f.mean(0), score.mean(0))
+        if self.baseline is None:
+            return result
+        return train_beside(result, (rest - c).square().mean(0))
+
+    def _predict(self, baseline: nn.Module, latents: Latents) -> Tensor:
+        batch, context = latents.batch, self.context
+        if context is None:
+            context = latents.mean.reshape(*batch, prod((*latents.factors, *latents.event)))
+        like = next(baseline.parameters(), context)
+        predicted: Tensor = baseline(context.detach().to(like.device, like.dtype))
+        if predicted.shape == (*batch, 1):
+            predicted = predicted.squeeze(-1)
+        if predicted.shape != batch:
+            raise ValueError(
+                f"NVIL: `baseline` must return one number per element of the batch {tuple(batch)} "
+                f"for a context of shape {tuple(context.shape)}, "
+                f"but returned shape {tuple(predicted.shape)}."
+            )
+        return predicted
+
+    @torch.no_grad()
+    def _remember(self, rest: Tensor) -> None:
+        """Fold costs into the running moments: those of an exponentially weighted mixture."""
+        if not rest.numel():
+            return
+        # the first calls weigh alike, so that the moments do not lean on their starting values
+        weight = torch.clamp(1 / (self.calls + 1), min=1 - self.decay).to(self.mean)
+        shift = rest.mean().to(self.mean) - self.mean
+        spread = rest.var(correction=0).to(self.mean)
+        self.variance += weight * (spread - self.variance + (1 - weight) * shift.square())
+        self.mean += weight * shift
+        self.calls += 1
