@@ -67,7 +67,7 @@ def assert_poisson(count, expected):
     assert low <= count <= high, f"{count} draws of the rare atom, expected about {expected:.0f}"
 
 
-@pytest.mark.parametrize("rare", [1e-6, 1e-7])
+@pytest.mark.parametrize("rare", [1e-6, pytest.param(1e-7, marks=pytest.mark.slow)])
 def test_rare_atom_wins_at_its_rate(rare, generator):
     # 30 wins of the rare atom are expected, 8 to 62 accepted: a sampler that bars it (a clamped
     # uniform), or draws it at less than a seventh or more than three times its rate, is found.
@@ -93,6 +93,13 @@ def test_inverse_cdf_finds_an_atom_of_probability_1e_minus_12():
     uniforms = 0.5 + torch.tensor([-1e-12, 0.2e-12, 0.8e-12, 2e-12], dtype=torch.float64)
     index = inverse_cdf_index(probs, torch.Size([4]), uniforms=uniforms)
     assert index.tolist() == [0, 1, 1, 2]
+
+
+def test_inverse_cdf_passes_impossible_atoms_by_at_both_ends():
+    probs = torch.tensor([0.0, 0.3, 0.0, 0.7, 0.0])
+    ends = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    uniforms = torch.stack([ends[0], torch.nextafter(ends[1], ends[0])])
+    assert inverse_cdf_index(probs, torch.Size([2]), uniforms=uniforms).tolist() == [1, 3]
 
 
 # --------------------------------------------------------------------------- given the winner

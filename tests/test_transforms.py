@@ -73,7 +73,7 @@ def test_vmap_of_grad_is_the_gradient_of_the_batch(law, torch_validation_off):
 @laws
 @pytest.mark.parametrize("hard", [False, True])
 def test_vmap_draws_differ_and_have_gradients(law, hard, torch_validation_off):
-    tensors = law.tensors(batch=(64,))
+    tensors = law.tensors(batch=(16,))
 
     def value(*tensors):
         z = gengs.Relaxed(0.6, law.finite(*tensors)).rsample_value(hard=hard).flatten()
