@@ -116,7 +116,7 @@ def test_shapes_evaluations_and_a_cost_without_gradient(dtype):
 
 def test_refuses_vectors_and_bad_arguments():
     q = OneHotCategorical(logits=torch.randn(3, requires_grad=True))
-    with pytest.raises(TypeError, match="OneHotCategorical has atoms of shape .*use UnOrd"):
+    with pytest.raises(TypeError, match=r"OneHotCategorical has atoms of shape .*use UnOrd"):
         FiniteDifference().expect(lambda z: z.sum(-1), q)
     with pytest.raises(ValueError, match="coordinates"):
         FiniteDifference(0)

@@ -47,8 +47,8 @@ def test_exact_once_every_outcome_is_summed(kind):
 def test_known_order_of_variances():
     """Truncated Poisson(3), 12 atoms, (z - 2.6)².
 
-    The first four are 30 % apart; RF* and RF, 76 and 79, need 400,000 replicates, with which the error
-    of a variance is about 0.5 %.
+    The first four are 30 % apart; RF* and RF, 76 and 79, need 400,000 replicates, with which the
+    error of a variance is about 0.5 %.
     """
     variances = []
     for estimator in (UnOrd(4), RLOO(4), DetRB(4), StoRB(4), RLOO(1), REINFORCE()):
