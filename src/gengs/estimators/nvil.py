@@ -30,6 +30,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from .base import Cost, Estimator, attach, train_beside
 from .latents import Latents
@@ -41,8 +42,9 @@ class NVIL(Estimator):
     Args:
         samples: The number of draws.
         baseline: The network :math:`C_\psi`, from contexts ``(*batch, features)`` to ``(*batch,)``
-            or ``(*batch, 1)``; ``"mlp"`` makes a small one that takes its width from the first
-            context; ``None`` leaves the running mean alone.
+            or ``(*batch, 1)``; ``"mlp"`` (the default) makes a small one that takes its width from
+            the first context, to which later ones are cut or filled up with zeros: use one NVIL for
+            each latent layer; ``None`` leaves the running mean alone.
         normalise: Whether to divide by :math:`\max(1, \sigma)`.
         decay: How much of the running moments a call keeps.
 
@@ -65,7 +67,7 @@ class NVIL(Estimator):
     def __init__(
         self,
         samples: int = 1,
-        baseline: nn.Module | Literal["mlp"] | None = None,
+        baseline: nn.Module | Literal["mlp"] | None = "mlp",
         normalise: bool = True,
         decay: float = 0.9,
     ) -> None:
@@ -73,7 +75,7 @@ class NVIL(Estimator):
         if isinstance(baseline, str):
             if baseline != "mlp":
                 raise ValueError(f"NVIL expects a module, 'mlp' or None, got {baseline!r}.")
-            baseline = nn.Sequential(nn.LazyLinear(64), nn.Tanh(), nn.Linear(64, 1))
+            baseline = _Perceptron()
         if not 0 <= decay < 1:
             raise ValueError(f"NVIL expects a `decay` in [0, 1), got {decay!r}.")
         self.baseline, self.normalise, self.decay = baseline, normalise, decay
@@ -126,3 +128,17 @@ class NVIL(Estimator):
         self.variance += weight * (spread - self.variance + (1 - weight) * shift.square())
         self.mean += weight * shift
         self.calls += 1
+
+
+class _Perceptron(nn.Module):
+    """One hidden layer; lazy, so that an optimiser can have it before the first context is seen."""
+
+    def __init__(self, hidden: int = 64) -> None:
+        super().__init__()
+        self.first: nn.Linear = nn.LazyLinear(hidden)
+        self.last = nn.Linear(hidden, 1)
+
+    def forward(self, context: Tensor) -> Tensor:
+        if not isinstance(self.first, nn.LazyLinear):
+            context = pad(context, (0, self.first.in_features - context.shape[-1]))
+        return self.last(self.first(context).tanh())
