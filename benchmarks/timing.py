@@ -12,13 +12,13 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
 
 
-def medians(candidates: dict[str, Callable[[], object]], rounds: int = 60) -> dict[str, float]:
+def medians(candidates: Mapping[str, Callable[[], object]], rounds: int = 60) -> dict[str, float]:
     """Milliseconds per call of each candidate: the median over rounds in which all take a turn."""
     for run in candidates.values():
         for _ in range(5):

@@ -297,6 +297,8 @@ def _warm_up(estimator: Estimator, cost: Cost, q: Distribution, steps: int) -> N
         value = estimator.train().expect(cost, q).sum()
         if optimiser is None:  # lazy parts exist only after the first call
             own = list(estimator.parameters())
+            if not own:  # running averages alone: the calls themselves train them
+                continue
             optimiser = torch.optim.Adam(own, lr=1e-2)
         targets = [*own, *parameters]
         gradients = torch.autograd.grad(value, targets, retain_graph=True, allow_unused=True)

@@ -26,17 +26,7 @@ Geometric(p)       -(z/(p(1 - p)) + (1 + z)/p) / 2        -(z + (1 - p)(1 + z)) 
 Skellam            those of its two Poisson counts
 =================  =====================================  =======================================
 
-Any other law is taken as a table on ordered atoms :math:`c_0 < \dots < c_{n-1}` with gaps
-:math:`\Delta_k = c_{k+1} - c_k`:
-
-.. math::
-    \frac{dz}{d\theta} = -\frac{\Delta_z\, \partial F_z + \Delta_{z-1}\, \partial F_{z-1}}{2 \pi_z}
-
-**Valleys.** An interior atom much rarer than atoms on both its sides would get a huge weight,
-:math:`1/\pi_z`, once in :math:`1/\pi_z` draws. An atom below 1 % of the largest atom on either side
-is therefore bridged: the derivative of the cost is interpolated between its neighbours (linear
-finite elements on the atoms that are not bridged), which stays exact for quadratic costs and bounds
-the weights by 100 n times the gap. Unimodal laws have no valleys and are not touched.
+Any other law is taken as a table on ordered atoms, with the same formula (:mod:`midcdf_table`).
 
 **Second derivatives.** The closed forms are functions of the draw and the parameters, so they can
 be differentiated again (for Poisson and a quadratic cost, even the second derivative is exact). The
@@ -56,7 +46,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.distributions import (
     Bernoulli,
     Binomial,
@@ -68,19 +57,16 @@ from torch.distributions import (
 )
 from torch.types import _size
 
-from .families import _gave
-from .finite import Finite
-from .inverse import inverse_cdf_index
+from .families import _gave, _log_success_and_failure
+from .gumbel import log_exponential
+from .midcdf_table import VALLEY, midcdf_from_table
 from .skellam import Skellam
-from .stratified import stratified_uniforms
 from .truncate import as_finite
-from .validation import inspectable
-
-_VALLEY = 0.01
-"""An atom below this fraction of the largest atoms on both sides is bridged."""
 
 
-def midcdf_sample(law: Distribution, sample_shape: _size = torch.Size()) -> Tensor:
+def midcdf_sample(
+    law: Distribution, sample_shape: _size = torch.Size(), *, valley: float | None = None
+) -> Tensor:
     """Exact draws from ``law``, of shape ``(*sample, *batch, *event)``, that carry a gradient.
 
     Args:
@@ -88,6 +74,8 @@ def midcdf_sample(law: Distribution, sample_shape: _size = torch.Size()) -> Tens
             with scalar atoms, any law that can be truncated to one, or ``Independent`` of these.
         sample_shape: How many draws. Several draws from a table are stratified: each is exact, and
             together they cover the law more evenly than independent ones.
+        valley: Atoms of a table below this fraction of the largest on both sides are bridged; 0.01
+            by default, 0 for none.
 
     Example:
         >>> rate = torch.tensor([0.5, 3.0, 1e6], requires_grad=True)
@@ -99,30 +87,12 @@ def midcdf_sample(law: Distribution, sample_shape: _size = torch.Size()) -> Tens
     while isinstance(law, Independent):
         law = law.base_dist
     shape = torch.Size(sample_shape)
-    if isinstance(law, Skellam):
-        up = midcdf_sample(Poisson(law.rate_up, validate_args=False), shape)
-        return up - midcdf_sample(Poisson(law.rate_down, validate_args=False), shape)
-    if isinstance(law, Poisson):
-        return _poisson(_draw(law, shape), law.rate)
-    if isinstance(law, Binomial | Bernoulli):
-        total = law.total_count if isinstance(law, Binomial) else torch.ones_like(law.mean)
-        by_logit = _gave(law, "logits")
-        follow, parameter = (_binomial_logits, law.logits) if by_logit else (_binomial, law.probs)
-        return follow(_draw(law, shape), parameter, total)
-    if isinstance(law, Geometric):
-        by_logit = _gave(law, "logits")
-        follow, parameter = (_geometric_logits, law.logits) if by_logit else (_geometric, law.probs)
-        return follow(_draw(law, shape), parameter)
-    if isinstance(law, NegativeBinomial) and not law.total_count.requires_grad:
-        by_logit = _gave(law, "logits")
-        follow, parameter = (_negative_logits, law.logits) if by_logit else (_negative, law.probs)
-        return follow(_draw(law, shape), parameter, law.total_count)
-    return midcdf_from_table(as_finite(law), shape)
-
-
-def _draw(law: Distribution, shape: torch.Size) -> Tensor:
-    with torch.no_grad():
-        return law.sample(shape)
+    r_learned = isinstance(law, NegativeBinomial) and law.total_count.requires_grad
+    for family, draw in _CLOSED_FORMS.items():
+        # a subclass with a PMF of its own may be another law
+        if isinstance(law, family) and type(law).log_prob is family.log_prob and not r_learned:
+            return draw(law, shape)
+    return midcdf_from_table(as_finite(law), shape, VALLEY if valley is None else valley)
 
 
 # ------------------------------------------------------------------------- the closed forms
@@ -153,7 +123,13 @@ def _follows(slope: Callable[..., Tensor]) -> Callable[..., Tensor]:
             nothing = [None] * len(constants)
             return None, moved.sum_to_size(parameter.shape).to(parameter.dtype), *nothing
 
-    return Follow.apply
+    def follow(z: Tensor, parameter: Tensor, *constants: Tensor) -> Tensor:
+        if torch.compiler.is_compiling():  # no second derivatives there, so the plain form will do
+            rate = slope(z, parameter.detach(), *constants)
+            return z + (rate * (parameter - parameter.detach())).to(z.dtype)
+        return Follow.apply(z, parameter, *constants)
+
+    return follow
 
 
 def _ratio(z: Tensor, x: Tensor) -> Tensor:
@@ -173,88 +149,57 @@ _negative = _follows(lambda z, p, r: (_ratio(z, p * (1 - p)) + (r + z) / (1 - p)
 _negative_logits = _follows(lambda z, logit, r: (z + torch.sigmoid(logit) * (r + z)) / 2)
 
 
-# ------------------------------------------------------------------------------- the table form
+# ---------------------------------------------------------------------------- exact draws, moving
 
 
-def midcdf_from_table(law: Finite, shape: torch.Size, valley: float = _VALLEY) -> Tensor:
-    """Draws from a law on ordered scalar atoms that carry the mid-CDF gradient.
-
-    Args:
-        law: Scalar atoms, in any order, with any gaps.
-        shape: The sample shape.
-        valley: Atoms below this fraction of the largest on both sides are bridged; 0 for none.
-    """
-    if law.event_dim:
-        raise TypeError(
-            "the mid-CDF gradient needs atoms that are ordered numbers, but these are vectors "
-            f"(event_dim={law.event_dim}); GenGS, ReinMax and the score-function estimators do "
-            "without an order."
-        )
-    atoms, probs = _sorted(law)
-    uniforms = stratified_uniforms(shape, law.batch_shape, probs.device)
-    index = inverse_cdf_index(probs.detach(), shape, uniforms=uniforms).unsqueeze(-1)
-    z = atoms.expand(*index.shape[:-1], atoms.shape[-1]).gather(-1, index).squeeze(-1)
-    if not probs.requires_grad:
-        return z
-    cdf = probs.cumsum(-1)  # only its derivative is used: that it rounds to 1 does no harm
-    kept = _kept(probs.detach(), valley)
-    if valley == 0 or (inspectable(kept) and bool(kept.all())):
-        follow = _along_neighbours(atoms, cdf, index)
-    else:
-        follow = _along_kept_atoms(atoms, cdf, kept, z, index)
-    rate = probs.detach().expand(*index.shape[:-1], -1).gather(-1, index).squeeze(-1)
-    moved = _OnceDifferentiable.apply(-follow / rate.to(follow.dtype))
-    return z + (moved - moved.detach()).to(z.dtype)
+def _draw(law: Distribution, shape: torch.Size) -> Tensor:
+    with torch.no_grad():
+        return law.sample(shape)
 
 
-def _sorted(law: Finite) -> tuple[Tensor, Tensor]:
-    atoms, probs = law.atoms, law.probs
-    rising = inspectable(atoms) and bool((atoms.diff(dim=-1) > 0).all())
-    if rising:
-        return atoms, probs
-    atoms, order = atoms.expand_as(probs).sort(-1)
-    return atoms, probs.gather(-1, order)
+def _draw_poisson(law: Poisson, shape: torch.Size) -> Tensor:
+    return _poisson(_draw(law, shape), law.rate)
 
 
-def _along_neighbours(atoms: Tensor, cdf: Tensor, index: Tensor) -> Tensor:
-    """``(F_z gap_z + F_{z-1} gap_{z-1}) / 2`` at the drawn atoms."""
-    gaps = atoms.diff(dim=-1).to(cdf.dtype)
-    weighted = cdf[..., :-1] * gaps  # the last atom has F = 1 and no gap
-    padded = torch.nn.functional.pad(weighted, (1, 1))  # (*batch, n + 1): 0, ..., 0
-    padded = padded.expand(*index.shape[:-1], -1)
-    return (padded.gather(-1, index) + padded.gather(-1, index + 1)).squeeze(-1) / 2
+def _draw_skellam(law: Skellam, shape: torch.Size) -> Tensor:
+    up, down = (Poisson(rate, validate_args=False) for rate in (law.rate_up, law.rate_down))
+    return _draw_poisson(up, shape) - _draw_poisson(down, shape)
 
 
-def _along_kept_atoms(atoms: Tensor, cdf: Tensor, kept: Tensor, z: Tensor, index: Tensor) -> Tensor:
-    """The integral of F against the hat function of each drawn atom, on the grid of kept atoms."""
-    at = z.unsqueeze(-1)
-    previous = atoms.where(kept & (atoms < at), -torch.inf).amax(-1, keepdim=True)
-    following = atoms.where(kept & (atoms > at), torch.inf).amin(-1, keepdim=True)
-    middle = (atoms[..., 1:] + atoms[..., :-1]) / 2
-    rise = ((middle - previous) / (at - previous)).where(previous > -torch.inf, 0.0)
-    fall = ((following - middle) / (following - at)).where(following < torch.inf, 0.0)
-    hat = torch.where(middle < at, rise, fall).clamp_min(0.0)
-    drawn_is_kept = kept.expand(*index.shape[:-1], -1).gather(-1, index)
-    weight = (hat * atoms.diff(dim=-1)).where(drawn_is_kept, 0.0)
-    return (cdf[..., :-1] * weight.to(cdf.dtype)).sum(-1)
+def _draw_binomial(law: Binomial, shape: torch.Size) -> Tensor:
+    if _gave(law, "logits"):
+        return _binomial_logits(_draw(law, shape), law.logits, law.total_count)
+    return _binomial(_draw(law, shape), law.probs, law.total_count)
 
 
-def _kept(probs: Tensor, valley: float) -> Tensor:
-    """Which atoms are not in a valley: not rare beside the largest atoms on both sides."""
-    nothing = torch.zeros_like(probs[..., :1])
-    left = torch.cat([nothing, probs[..., :-1].cummax(-1).values], -1)
-    right = torch.cat([probs[..., 1:].flip(-1).cummax(-1).values.flip(-1), nothing], -1)
-    return probs >= valley * torch.minimum(left, right)
+def _draw_bernoulli(law: Bernoulli, shape: torch.Size) -> Tensor:
+    if _gave(law, "logits"):
+        return _binomial_logits(_draw(law, shape), law.logits, torch.ones_like(law.logits))
+    return _binomial(_draw(law, shape), law.probs, torch.ones_like(law.probs))
 
 
-class _OnceDifferentiable(torch.autograd.Function):
-    """The identity; a second derivative raises, as the drawn atom's index has none."""
+def _draw_negative_binomial(law: NegativeBinomial, shape: torch.Size) -> Tensor:
+    if _gave(law, "logits"):
+        return _negative_logits(_draw(law, shape), law.logits, law.total_count)
+    return _negative(_draw(law, shape), law.probs, law.total_count)
 
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return x.view_as(x)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return grad
+def _draw_geometric(law: Geometric, shape: torch.Size) -> Tensor:
+    """The whole part of an exponential variable; torch's own way does not work under ``vmap``."""
+    with torch.no_grad():
+        log_failure = _log_success_and_failure(law)[1].squeeze(-1)
+        log_exp = log_exponential(shape + law.batch_shape, log_failure.dtype, log_failure.device)
+        z = (log_exp.exp() / -log_failure).floor()
+    if _gave(law, "logits"):
+        return _geometric_logits(z, law.logits)
+    return _geometric(z, law.probs)
+
+
+_CLOSED_FORMS: dict[type[Distribution], Callable[[Any, torch.Size], Tensor]] = {
+    Poisson: _draw_poisson,
+    Skellam: _draw_skellam,
+    Binomial: _draw_binomial,
+    Bernoulli: _draw_bernoulli,
+    NegativeBinomial: _draw_negative_binomial,
+    Geometric: _draw_geometric,
+}

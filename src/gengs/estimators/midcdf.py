@@ -38,8 +38,9 @@ import torch
 from torch import Tensor
 
 from ..distributions.midcdf import midcdf_sample
-from .base import Cost, Estimator, not_differentiable
+from .base import CheckedCost, Estimator, attach, not_differentiable
 from .latents import Latents
+from .neighbours import move_factors
 
 
 class MidCDF(Estimator):
@@ -47,6 +48,8 @@ class MidCDF(Estimator):
 
     Args:
         samples: The number of draws; several draws from a table are stratified.
+        debias: For how many random factors of each draw the trapezoid rule's error is measured and
+            added, at one more evaluation of the cost and its gradient each; 0 for none.
     """
 
     paper_name = "mid-CDF"
@@ -56,9 +59,36 @@ class MidCDF(Estimator):
     year = 2026
     reference = "this library; Figurnov et al. 2018 for continuous laws"
 
-    def _estimate(self, cost: Cost, latents: Latents) -> Tensor:
-        z = midcdf_sample(latents.law, torch.Size([self.samples]))
+    def __init__(self, samples: int = 1, debias: int = 0) -> None:
+        super().__init__(samples)
+        if isinstance(debias, bool) or not isinstance(debias, int) or debias < 0:
+            raise ValueError(f"MidCDF expects a non-negative integer `debias`, got {debias!r}.")
+        self.debias = debias
+        if debias:
+            self.unbiased = True  # type: ignore[misc]  # a fact of this instance
+
+    @property
+    def evaluations(self) -> int:
+        return self.samples * (1 + self.debias)
+
+    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
+        shape = torch.Size([self.samples])
+        # with the error measured between neighbours, no atom may be bridged
+        z = midcdf_sample(latents.law, shape, valley=0.0 if self.debias else None)
         f = cost(z)
         if z.requires_grad and not f.requires_grad:
             raise not_differentiable(self._name)
-        return f.mean(0)
+        if not self.debias or not z.requires_grad:
+            return f.mean(0)
+        (slope,) = torch.autograd.grad(f.sum(), z, retain_graph=True)
+        moves = move_factors(latents, z.detach(), self.debias)
+        there, slope_there = cost.gradient(moves.values)
+        slope_there = slope_there.reshape(*moves.which.shape, -1)
+        slope_there = slope_there.gather(-1, moves.which.unsqueeze(-1)).squeeze(-1)
+        trapezoid = moves.step * (moves.pick(slope) + slope_there) / 2
+        residual = moves.unfold(there) - f - trapezoid
+        return attach(f.mean(0), (residual.detach() * moves.weight).sum(0).mean(0))
+
+    def extra_repr(self) -> str:
+        shown = f"debias={self.debias}" if self.debias else ""
+        return ", ".join(filter(None, [super().extra_repr(), shown]))

@@ -1,0 +1,72 @@
+"""The command line, run as people run it: in a process of its own."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from gengs.cli import main
+
+
+def gengs(*arguments):
+    command = [sys.executable, "-m", "gengs", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_measure_prints_a_table():
+    done = gengs("measure", "--estimators", "rloo(4)", "MidCDF", "--replicates", "500")
+    assert done.returncode == 0, done.stderr
+    assert "exact gradient 1.8" in done.stdout and "MidCDF" in done.stdout
+
+
+def test_measure_prints_json_and_draws(tmp_path):
+    chart = tmp_path / "chart.png"
+    done = gengs("measure", "--json", "--replicates", "200", "--law", "negative-binomial(3, 0.4)",
+                 "--level", "20", "--cost", "network", "--plot", str(chart))  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["rows"]) == 4
+    assert chart.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--law", "poison(3)"], "did you mean poisson"),
+        (["--law", "poisson(1, 2)"], "expected poisson(rate)"),
+        (["--law", "poisson(open('x'))"], "literal arguments"),
+        (["--law", "poisson('x')"], "expected numbers"),
+        (["--estimators", "RLO(4)"], "did you mean"),
+        (["--estimators", "RLOO(0)"], "positive integer"),
+        (["--estimators", "RLOO(sample=3)"], "does not take"),
+        (["--replicates", "1"], "replicates"),
+        (["--level", "0"], "level"),
+    ],
+)
+def test_bad_usage_is_one_sentence_and_code_2(arguments, sentence, capsys):
+    assert main(["measure", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("gengs: ") and error.count("\n") == 1 and sentence in error
+
+
+def test_unknown_options_and_help():
+    done = gengs("measure", "--nonsense", "1")
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    done = gengs("--help")
+    assert done.returncode == 0 and "measure" in done.stdout and "estimators" in done.stdout
+    assert gengs("--version").stdout.startswith("gengs 0.")
+
+
+def test_the_catalogue():
+    done = gengs("estimators", "--json")
+    assert {"UnOrd", "MidCDF"} <= {row["estimator"] for row in json.loads(done.stdout)}
+    assert "UnOrd" in gengs("estimators").stdout
+
+
+def test_the_demo_writes_its_pictures(tmp_path):
+    command = [sys.executable, "-m", "gengs.demo", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    for name in ("truncation.png", "estimators.png"):
+        assert (tmp_path / name).stat().st_size > 10_000
+        assert str(tmp_path / name) in done.stdout

@@ -1,0 +1,118 @@
+"""The laboratory: known answers, where the exact gradient comes from, what it prints."""
+
+import json
+
+import pytest
+import torch
+from torch.distributions import Independent, Poisson
+
+import gengs
+from gengs.lab import measure
+
+
+def quadratic(z):
+    return (z - 2.6).square()
+
+
+@pytest.fixture(scope="module")
+def result():
+    rate = torch.tensor(3.0, requires_grad=True)
+    estimators = [gengs.REINFORCE(), gengs.RLOO(4), gengs.GenGS(0.5), gengs.MidCDF()]
+    return measure(quadratic, Poisson(rate), estimators, replicates=20_000)
+
+
+def test_the_documented_facts_about_poisson_3(result):
+    # closed form: 1 + 2 (rate - t) = 1.8; GenGS is off by about -0.4, MidCDF by nothing
+    assert float(result.exact) == pytest.approx(1.8, abs=1e-4)
+    assert result.source == "by enumeration"
+    assert -0.55 < result["GenGS"].bias < -0.25
+    for name in ("REINFORCE", "RLOO", "MidCDF"):
+        assert abs(result[name].bias) < 5 * result[name].bias_error
+    assert 15 < result["MidCDF"].variance < 26
+    assert result["RLOO(samples=4)"].evaluations == 4
+
+
+def test_it_prints_and_exports(result):
+    text = str(result)
+    assert "exact gradient 1.8" in text and text.count("\n") == 5
+    assert json.loads(json.dumps(result.to_dict()))["rows"][0]["estimator"] == "REINFORCE"
+    assert list(result.to_dataframe()["evaluations"]) == [1, 4, 1, 1]
+    assert len(result.plot().axes) == 1
+    with pytest.raises(KeyError, match="expected one of"):
+        result["nothing"]
+
+
+def test_gradients_of_a_leaf_behind_a_truncation_and_a_network():
+    weight = torch.tensor([0.4, 0.2], requires_grad=True)
+    features = torch.tensor([[1.0, 2.0], [0.5, -1.0], [2.0, 0.3]])
+    q = Independent(gengs.truncate(Poisson((features @ weight).exp()), 12), 1)
+
+    def cost(z):
+        return z.square().sum(-1)
+
+    result = measure(cost, q, [gengs.RLOO(8)], replicates=4000)
+    value = gengs.Exact().expect(cost, q)
+    (exact,) = torch.autograd.grad(value, weight)
+    torch.testing.assert_close(result.exact, exact.double())
+    assert result["RLOO"].bias < 5 * result["RLOO"].bias_error
+
+
+def test_vectorised_and_single_replicates_agree():
+    rate = torch.tensor([1.0, 3.0], requires_grad=True)
+    q = gengs.truncate(Poisson(rate), 12)
+    both = [
+        measure(quadratic, q, [gengs.RLOO(4)], replicates=1500, vectorise=v)["RLOO"]
+        for v in (True, False)
+    ]
+    # two standard deviations of a variance estimated from 1500 heavy-tailed gradients
+    assert both[0].variance == pytest.approx(both[1].variance, rel=0.35)
+
+
+def test_a_given_gradient_and_a_reference_sample():
+    rate = torch.full((8,), 2.0, requires_grad=True)
+    q = Independent(Poisson(rate), 1)
+
+    def cost(z):
+        return (z.sum(-1) - 10).square()
+
+    # E (s - 10)^2 with s ~ Poisson(16): derivative 1 + 2 (16 - 10) in each rate
+    truth = torch.full((8,), 13.0)
+    given = measure(cost, q, [gengs.MidCDF()], replicates=4000, exact=truth)
+    assert given.source == "given" and given["MidCDF"].bias < 3 * given["MidCDF"].bias_error
+    found = measure(cost, q, [gengs.MidCDF()], replicates=100)
+    assert "1000000 draws" in found.source
+    assert (found.exact - truth).abs().max() < 0.6
+
+
+def test_own_parts_can_warm_up_first():
+    rate = torch.tensor([1.0, 3.0], requires_grad=True)
+    q = gengs.truncate(Poisson(rate), 12)
+    estimator = gengs.NVIL()
+    cold = measure(quadratic, q, [gengs.NVIL()], replicates=3000)["NVIL"]
+    warm = measure(quadratic, q, [estimator], replicates=3000, warm_up=200)["NVIL"]
+    assert warm.variance < 1.2 * cold.variance
+    assert rate.grad is None
+
+
+def test_the_generator_is_left_as_it_was():
+    rate = torch.tensor(3.0, requires_grad=True)
+    torch.manual_seed(7)
+    before = torch.get_rng_state()
+    measure(quadratic, Poisson(rate), [gengs.MidCDF()], replicates=10)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_another_objective_has_no_bias():
+    rate = torch.tensor(3.0, requires_grad=True)
+    row = measure(quadratic, gengs.truncate(Poisson(rate), 12), [gengs.VIMCO(4)], replicates=50)
+    assert row["VIMCO"].bias != row["VIMCO"].bias  # NaN
+
+
+def test_bad_input():
+    rate = torch.tensor(3.0, requires_grad=True)
+    with pytest.raises(ValueError, match="require a gradient"):
+        measure(quadratic, Poisson(torch.tensor(3.0)), [gengs.MidCDF()])
+    with pytest.raises(ValueError, match="replicates"):
+        measure(quadratic, Poisson(rate), [gengs.MidCDF()], replicates=1)
+    with pytest.raises(ValueError, match="1 entries"):
+        measure(quadratic, Poisson(rate), [gengs.MidCDF()], exact=torch.ones(3))
