@@ -211,11 +211,15 @@ def measure(
             _warm_up(estimator, cost, q, warm_up)
             gradients = _gradients(estimator, cost, q, parameters, replicates, vectorise)
             elapsed = _milliseconds(estimator, cost, q, parameters)
-            rows.append(_row(estimator, gradients, exact, elapsed))
+            rows.append(
+                _row(estimator, gradients, exact, elapsed, _evaluations(estimator, cost, q))
+            )
     return Measurement(tuple(rows), exact, source, replicates)
 
 
-def _row(estimator: Estimator, gradients: Tensor, exact: Tensor, elapsed: float) -> Row:
+def _row(
+    estimator: Estimator, gradients: Tensor, exact: Tensor, elapsed: float, evaluations: int
+) -> Row:
     mean, variance = gradients.mean(0), gradients.var(0)
     bias_error = float((variance / len(gradients)).sum().sqrt())
     off = mean - exact
@@ -224,20 +228,19 @@ def _row(estimator: Estimator, gradients: Tensor, exact: Tensor, elapsed: float)
         bias = bias_error = math.nan  # it aims at another target: a distance would mislead
     error = float((gradients - exact).norm(dim=-1).mean())
     cosine = float(torch.cosine_similarity(gradients, exact.unsqueeze(0), dim=-1).mean())
-    name = repr(estimator).replace("\n", " ").strip()
     return Row(
-        estimator=_short(name, estimator),
+        estimator=_short(estimator),
         bias=bias,
         bias_error=bias_error,
         variance=float(variance.sum()),
         error=error,
         cosine=cosine,
-        evaluations=estimator.evaluations,
+        evaluations=evaluations,
         milliseconds=elapsed,
     )
 
 
-def _short(name: str, estimator: Estimator) -> str:
+def _short(estimator: Estimator) -> str:
     """``RLOO(samples=4)`` rather than the listing of a module with children."""
     settings = estimator.extra_repr()
     return f"{type(estimator).__name__}({settings})" if settings else type(estimator).__name__
@@ -317,6 +320,19 @@ def _milliseconds(
         torch.autograd.grad(value, list(parameters), retain_graph=True, allow_unused=True)
         times.append(time.perf_counter() - start)
     return 1e3 * sorted(times)[3]
+
+
+def _evaluations(estimator: Estimator, cost: Cost, q: Distribution) -> int:
+    """How many draws one ``expect`` shows to the cost, counted."""
+    shown = 0
+
+    def counted(z: Tensor) -> Tensor:
+        nonlocal shown
+        shown += z.shape[0]
+        return cost(z)
+
+    estimator.expect(counted, q)
+    return shown
 
 
 def _table_size(q: Distribution) -> int:

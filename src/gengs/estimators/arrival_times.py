@@ -58,7 +58,7 @@ class ArrivalTimes(Estimator):
     paper_name = "EAT"
     unbiased = False
     needs_cost_gradient = True
-    needs = "Poisson factors, not truncated"
+    needs = "Poisson"
     year = 2024
     reference = "Vafaii et al., Poisson Variational Autoencoder"
 

@@ -39,7 +39,7 @@ class Exact(Estimator):
     paper_name = "Exact"
     unbiased = True
     needs_cost_gradient = False
-    needs = "few joint outcomes of a law on finitely many atoms (others are truncated)"
+    needs = "few joint outcomes"
     year = 1657
     reference = "Huygens, De ratiociniis in ludo aleae (the expectation)"
 

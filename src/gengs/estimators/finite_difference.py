@@ -58,7 +58,7 @@ class FiniteDifference(Estimator):
     paper_name = "Finite differences"
     unbiased = True
     needs_cost_gradient = False
-    needs = "independent scalar factors"
+    needs = "numbers as atoms"
     year = 2020
     reference = "Mohamed et al., Monte Carlo Gradient Estimation in Machine Learning"
 

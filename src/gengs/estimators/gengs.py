@@ -53,7 +53,7 @@ class GenGS(Estimator):
     paper_name = "GenGS"
     unbiased = False
     needs_cost_gradient = True
-    needs = "a law on finitely many atoms (others are truncated)"
+    needs = "any law, as a table of atoms"
     year = 2020
     reference = "Joo et al., Generalized Gumbel-Softmax Gradient Estimator"
 

@@ -44,7 +44,7 @@ class GumbelRao(Estimator):
     paper_name = "Gumbel-Rao"
     unbiased = False
     needs_cost_gradient = True
-    needs = "a law on finitely many atoms (others are truncated)"
+    needs = "any law, as a table of atoms"
     year = 2021
     reference = "Paulus et al., Rao-Blackwellizing the Straight-Through Gumbel-Softmax"
 

@@ -57,7 +57,7 @@ class IGR(Estimator):
     paper_name = "IGR"
     unbiased = False
     needs_cost_gradient = True
-    needs = "a law on finitely many atoms (others are truncated)"
+    needs = "any law, as a table of atoms"
     year = 2020
     reference = "Potapczynski et al., Invertible Gaussian Reparameterization"
 

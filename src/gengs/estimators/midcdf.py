@@ -55,7 +55,7 @@ class MidCDF(Estimator):
     paper_name = "mid-CDF"
     unbiased = False
     needs_cost_gradient = True
-    needs = "ordered numbers as atoms"
+    needs = "numbers as atoms"
     year = 2026
     reference = "this library; Figurnov et al. 2018 for continuous laws"
 

@@ -37,7 +37,7 @@ class MuProp(Estimator):
     paper_name = "MuProp"
     unbiased = True
     needs_cost_gradient = True
-    needs = "any law with log_prob and a differentiable mean"
+    needs = "any law with log_prob and a mean"
     year = 2016
     reference = "Gu et al., MuProp: Unbiased Backpropagation for Stochastic Neural Networks"
 

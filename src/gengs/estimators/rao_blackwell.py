@@ -49,7 +49,7 @@ class _SumAndSample(Estimator):
 
     unbiased = True
     needs_cost_gradient = False
-    needs = "independent factors on finitely many atoms (others are truncated)"
+    needs = "any law, as a table of atoms"
 
     def __init__(self, k: int = 4, baseline: bool = False) -> None:
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:

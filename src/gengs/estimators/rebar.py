@@ -50,7 +50,7 @@ class REBAR(Estimator):
     unbiased = True
     needs_cost_gradient = True
     learns = True
-    needs = "a law on finitely many atoms (others are truncated)"
+    needs = "any law, as a table of atoms"
     year = 2017
     reference = "Tucker et al., REBAR: Low-variance, unbiased gradient estimates"
 

@@ -52,7 +52,7 @@ class ReinMax(Estimator):
     paper_name = "ReinMax"
     unbiased = False
     needs_cost_gradient = True
-    needs = "a law on finitely many atoms (others are truncated)"
+    needs = "any law, as a table of atoms"
     year = 2023
     reference = "Liu et al., Bridging Discrete and Backpropagation: Straight-Through and Beyond"
 

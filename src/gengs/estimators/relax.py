@@ -53,7 +53,7 @@ class RELAX(Estimator):
     unbiased = True
     needs_cost_gradient = True
     learns = True
-    needs = "a law on finitely many atoms (others are truncated)"
+    needs = "any law, as a table of atoms"
     year = 2018
     reference = "Grathwohl et al., Backpropagation through the Void"
 

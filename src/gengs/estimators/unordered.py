@@ -58,7 +58,7 @@ class UnOrd(Estimator):
     paper_name = "UnOrd"
     unbiased = True
     needs_cost_gradient = False
-    needs = "independent factors on finitely many atoms (others are truncated)"
+    needs = "any law, as a table of atoms"
     year = 2020
     reference = "Kool et al., Estimating Gradients by Sampling without Replacement"
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 __all__ = ["Measure"]
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.distributions import Distribution
 
 from ..distributions.truncate import truncate
 from ..estimators.base import Cost, Estimator
+from ..estimators.catalogue import ALL
 from ..lab import Measurement, measure
 from ..spec import parse_estimator, parse_law
 
@@ -53,10 +56,11 @@ class Measure:
         if not parameters:
             raise ValueError(f"the law {self.law!r} has no parameter to differentiate.")
         q = law if self.level is None else truncate(law, self.level)
+        cost = named_cost(self.cost, self.target, self.seed)
         result = measure(
-            named_cost(self.cost, self.target, self.seed),
+            cost,
             q,
-            self._estimators(),
+            self._estimators(cost, q),
             replicates=self.replicates,
             warm_up=self.warm_up,
             seed=self.seed,
@@ -66,12 +70,18 @@ class Measure:
         print(json.dumps(result.to_dict(), indent=2) if self.json else result)
         return result
 
-    def _estimators(self) -> list[Estimator]:
-        if self.estimators == ("all",):
-            from ..estimators.catalogue import ALL
-
-            return [kind() for kind in ALL]
-        return [parse_estimator(text) for text in self.estimators]
+    def _estimators(self, cost: Cost, q: Distribution) -> list[Estimator]:
+        if self.estimators != ("all",):
+            return [parse_estimator(text) for text in self.estimators]
+        served = []
+        for kind in ALL:
+            try:
+                kind().expect(cost, q)
+            except TypeError as error:
+                print(f"left out: {error}", file=sys.stderr)
+            else:
+                served.append(kind())
+        return served
 
 
 def named_cost(name: CostName, target: float, seed: int = 0) -> Cost:
