@@ -1,0 +1,134 @@
+"""An experiment's configuration, a frozen dataclass, as JSON and back.
+
+The fields are the command line and the record. A field that says how to run rather than what (the
+folder, the progress bar) is made with :func:`unrecorded` and may differ when a run is resumed.
+"""
+
+from __future__ import annotations
+
+__all__ = ["changes", "from_json", "nearest", "to_json", "unrecorded"]
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+T = TypeVar("T")
+
+
+def unrecorded(default: T) -> T:
+    """The default of a field that is no part of the record.
+
+    Example:
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Config:
+        ...     rate: float = 0.1
+        ...     folder: Path = unrecorded(Path("runs"))
+        >>> to_json(Config())
+        {'rate': 0.1}
+    """
+    return dataclasses.field(default=default, metadata={"recorded": False})
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """A hint for an error message: ``; did you mean 'x'?``, or the whole list."""
+    words = sorted(words)
+    close = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else f"; expected one of {', '.join(words)}."
+
+
+def to_json(config: Any) -> dict[str, Any]:
+    """The recorded fields as plain data: paths as strings, tuples as lists, enums by name."""
+    if not dataclasses.is_dataclass(config) or isinstance(config, type):
+        raise TypeError(f"expected a dataclass as `config`, but got {config!r}.")
+    return {field.name: _plain(getattr(config, field.name)) for field in _recorded(config)}
+
+
+def from_json(kind: type[T], values: Mapping[str, Any], where: str = "config") -> T:
+    """Rebuild a configuration; what ``values`` leaves out has its default.
+
+    Raises:
+        ValueError: For a key that ``kind`` does not have; the message names the nearest one.
+        TypeError: For a value of the wrong type.
+    """
+    fields = {field.name: field for field in _recorded(kind)}
+    hints = typing.get_type_hints(kind)
+    for key in values:
+        if key not in fields:
+            raise ValueError(f"unknown key {key!r} in {where}{nearest(key, fields)}")
+    arguments = {
+        key: _rebuild(hints[key], value, f"{where}.{key}") for key, value in values.items()
+    }
+    try:
+        return kind(**arguments)
+    except TypeError as error:  # a field without a default is missing
+        raise TypeError(f"could not rebuild {kind.__name__} from {where}: {error}") from error
+
+
+def changes(before: Any, after: Any) -> list[str]:
+    """The recorded fields in which two configurations differ, as ``name: old -> new``."""
+    old, new = to_json(before), to_json(after)
+    # By representation, for which NaN equals NaN.
+    return [
+        f"{key}: {old[key]!r} -> {new[key]!r}" for key in new if repr(old[key]) != repr(new[key])
+    ]
+
+
+def _recorded(config: Any) -> list[dataclasses.Field[Any]]:
+    return [f for f in dataclasses.fields(config) if f.init and f.metadata.get("recorded", True)]
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return to_json(value)
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _rebuild(hint: Any, value: Any, where: str) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return value
+    if origin is typing.Annotated:
+        return _rebuild(arguments[0], value, where)
+    if origin in (typing.Union, types.UnionType):
+        for option in arguments:
+            try:
+                return _rebuild(option, value, where)
+            except (TypeError, ValueError):
+                continue
+    elif origin is Literal:
+        if value in arguments:
+            return value
+    elif dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
+        return from_json(typing.cast(type, hint), value, where)
+    elif origin is tuple and isinstance(value, list):
+        items = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
+        if len(items) == len(value):
+            pairs = enumerate(zip(items, value, strict=True))
+            return tuple(_rebuild(h, v, f"{where}[{i}]") for i, (h, v) in pairs)
+    elif origin is list and isinstance(value, list):
+        return [_rebuild(arguments[0], v, f"{where}[{i}]") for i, v in enumerate(value)]
+    elif origin is dict and isinstance(value, Mapping):
+        return {k: _rebuild(arguments[1], v, f"{where}[{k!r}]") for k, v in value.items()}
+    elif isinstance(hint, type):
+        if issubclass(hint, Enum) and value in hint.__members__:
+            return hint[value]
+        if issubclass(hint, Path) and isinstance(value, str):
+            return Path(value)
+        if hint is float and type(value) is int:
+            return float(value)
+        if isinstance(value, hint) and (hint is bool or not isinstance(value, bool)):
+            return value
+    raise TypeError(f"expected {getattr(hint, '__name__', hint)} for {where}, but got {value!r}.")

@@ -1,0 +1,87 @@
+"""What ``config.json`` says: which experiment, with which settings, made by what.
+
+The configuration decides the result, so a resumed run must have the same. Versions and threads
+should not, but may change the last bits: they are noted, not refused.
+"""
+
+from __future__ import annotations
+
+__all__ = ["command", "compare", "manifest", "read_manifest"]
+
+import platform
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .. import __version__
+from .config import changes, from_json, nearest, to_json
+from .nonfinite import loads
+
+_KEYS = ("experiment", "config", "seed", "threads", "versions", "command")
+
+
+def command() -> str:
+    """The command line of this process, ready to be typed again."""
+    program = Path(sys.argv[0])
+    if program.suffix == ".py" or program.name == "-c":
+        return shlex.join(["python", *sys.orig_argv[1:]])
+    return shlex.join([program.name, *sys.argv[1:]])
+
+
+def manifest(config: Any, experiment: str | None = None) -> dict[str, Any]:
+    """The content of ``config.json`` for a run that begins now."""
+    return {
+        "experiment": experiment or type(config).__name__.lower(),
+        "config": to_json(config),
+        "seed": getattr(config, "seed", None),
+        "threads": torch.get_num_threads(),
+        "versions": {
+            "gengs": __version__,
+            "torch": str(torch.__version__),
+            "python": platform.python_version(),
+        },
+        "command": command(),
+    }
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The content of the ``config.json`` in the folder ``path``."""
+    file = path / "config.json"
+    try:
+        content = loads(file.read_bytes())
+    except FileNotFoundError:
+        raise ValueError(f"{path} is not the folder of a run: no config.json.") from None
+    except (ValueError, LookupError) as error:
+        raise ValueError(f"{file} is damaged: {error}") from error
+    for key in content:
+        if key not in _KEYS:
+            raise ValueError(f"unknown key {key!r} in {file}{nearest(key, _KEYS)}")
+    for key in _KEYS:
+        if key not in content:
+            raise ValueError(f"{file} lacks the key {key!r}.")
+    return content
+
+
+def compare(path: Path, config: Any, now: Mapping[str, Any]) -> tuple[str, ...]:
+    """Refuse a run in ``path`` that is not the same one; note what else is different."""
+    then = read_manifest(path)
+    if then["experiment"] != now["experiment"]:
+        raise ValueError(
+            f"the run in {path} is of the experiment {then['experiment']!r}, not "
+            f"{now['experiment']!r}."
+        )
+    before = from_json(type(config), then["config"], str(path / "config.json"))
+    different = changes(before, config)
+    if different:
+        raise ValueError(
+            f"the run in {path} has another configuration: {'; '.join(different)}; "
+            "resume it as it was, or choose another folder."
+        )
+    pairs = {"threads": (then["threads"], now["threads"])}
+    for name, version in now["versions"].items():
+        pairs[name] = (then["versions"].get(name), version)
+    return tuple(f"{key} {b} instead of {a}" for key, (a, b) in pairs.items() if a != b)
