@@ -1,0 +1,197 @@
+r"""From an encoder's raw output to the two laws of a model: posterior and prior.
+
+The prior :math:`p(z)` is a count law, such as Poisson(2), the same for each latent or one for each.
+The posterior :math:`q(z \mid x)` is either
+
+- *explicit*: a law of the prior's family, whose parameter is the raw output:
+
+  ================  =====================================
+  prior             raw output, one number per latent
+  ================  =====================================
+  Poisson           the logarithm of the rate
+  Geometric         the logit of p
+  NegativeBinomial  the logit of p; r is the prior's
+  Bernoulli         the logit of p
+  Binomial          the logit of p; N is the prior's
+  ================  =====================================
+
+- *implicit*: any PMF on the prior's atoms; the raw output holds n logits per latent.
+
+**Truncation.** With a ``level`` n both laws live on the atoms 0 ... n - 1 with the tails lumped,
+and the divergence is the categorical one. With a ``mass`` (the paper's NP) the window follows the
+posteriors of each batch while training; there is no one model on finitely many atoms behind that,
+so evaluation takes the whole laws. With neither, both laws stay whole everywhere, and the
+divergence is the family's closed form.
+"""
+
+from __future__ import annotations
+
+__all__ = ["CountLatents", "PosteriorKind"]
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import (
+    Bernoulli,
+    Binomial,
+    Distribution,
+    Geometric,
+    NegativeBinomial,
+    Poisson,
+)
+
+from ..distributions.finite import Finite
+from ..distributions.truncate import truncate
+
+PosteriorKind = Literal["explicit", "implicit"] | Callable[[Tensor], Distribution]
+"""How raw outputs become a posterior; a function of your own gives the factors' law."""
+
+# exp(-60) is a rate of zero for every purpose, and its logarithm is still finite
+_LEAST_LOG_RATE = -60.0
+
+_FAMILIES: dict[type[Distribution], Callable[[Any, Tensor], Distribution]] = {
+    Poisson: lambda prior, raw: Poisson(raw.clamp_min(_LEAST_LOG_RATE).exp()),
+    Geometric: lambda prior, raw: Geometric(logits=raw),
+    NegativeBinomial: lambda prior, raw: NegativeBinomial(prior.total_count, logits=raw),
+    Bernoulli: lambda prior, raw: Bernoulli(logits=raw),
+    Binomial: lambda prior, raw: Binomial(prior.total_count, logits=raw),
+}
+
+
+class CountLatents(nn.Module):
+    """The prior, and the posterior that belongs to a raw output.
+
+    Args:
+        prior: The prior law of one latent (scalar), or of each (batch shape ``(D,)``).
+        posterior: ``"explicit"``, ``"implicit"``, or a function from the raw output ``(B, ...)`` to
+            the factors' law ``(B, D)``.
+        level: Truncate both laws to this many atoms.
+        mass: Truncate to the window that holds this mass, batch by batch.
+        latents: The number D of latents; known anyway where the prior has shape ``(D,)``.
+    """
+
+    prior: Distribution
+
+    def __init__(
+        self,
+        prior: Distribution,
+        posterior: PosteriorKind = "explicit",
+        *,
+        level: int | None = None,
+        mass: float | None = None,
+        latents: int | None = None,
+    ) -> None:
+        super().__init__()
+        if not isinstance(prior, Distribution):
+            raise TypeError(
+                f"VAE expects a torch distribution as `prior`, but got {type(prior).__name__}."
+            )
+        if prior.event_shape or len(prior.batch_shape) > 1:
+            raise ValueError(
+                "VAE expects the `prior` of one latent, or of each in a batch shape (D,), but got "
+                f"batch shape {tuple(prior.batch_shape)}, event shape {tuple(prior.event_shape)}."
+            )
+        if not callable(posterior) and posterior not in ("explicit", "implicit"):
+            raise ValueError(
+                f"VAE expects `posterior` 'explicit', 'implicit' or a function, got {posterior!r}."
+            )
+        if level is not None and mass is not None:
+            raise ValueError(f"VAE expects one of level={level} and mass={mass}, not both.")
+        shape = tuple(prior.batch_shape)
+        if latents is not None and shape not in ((), (latents,)):
+            raise ValueError(f"VAE got latents={latents} beside a prior of batch shape {shape}.")
+        self.count = latents if latents is not None or not shape else shape[0]
+        self.kind, self.level = posterior, level
+        # with a mass, an implicit posterior takes the prior's window, an explicit one its own
+        self.mass = None if posterior == "implicit" else mass
+        self._family = prior
+        if posterior == "explicit" and type(prior) not in _FAMILIES:
+            raise TypeError(
+                f"an explicit posterior exists for {', '.join(k.__name__ for k in _FAMILIES)}, but "
+                f"the prior is {type(prior).__name__}; use posterior='implicit' or a function from "
+                "the encoder's output to a law."
+            )
+        self.prior = self._cut(prior, mass)
+
+    def _cut(self, prior: Distribution, mass: float | None) -> Distribution:
+        """The prior as the posteriors see it: on atoms, or whole."""
+        if self.level is not None:
+            return truncate(prior, self.level)
+        if self.kind != "implicit":
+            return prior
+        if mass is not None:
+            return truncate(prior, mass=mass)
+        if not getattr(prior, "has_enumerate_support", False):
+            raise ValueError(
+                f"an implicit posterior needs the prior's atoms, but {type(prior).__name__} has "
+                "infinitely many values; pass level= or mass=."
+            )
+        return truncate(prior)
+
+    @property
+    def num_atoms(self) -> int | None:
+        """How many atoms both laws have; ``None`` where they are whole."""
+        return self.prior.num_atoms if isinstance(self.prior, Finite) else None
+
+    def forward(self, raw: Tensor, whole: bool = False) -> tuple[Distribution, Distribution]:
+        """The factors' posterior ``(B, D)`` and prior, for an encoder's raw output.
+
+        Args:
+            raw: What the encoder returned.
+            whole: Leave out a truncation by ``mass``, which changes from batch to batch.
+        """
+        q, p = self._posterior(raw), self.prior
+        if len(q.batch_shape) != 2 or (self.count or q.batch_shape[1]) != q.batch_shape[1]:
+            raise ValueError(
+                f"VAE expects a posterior of shape (batch, {self.count or 'latents'}), but the "
+                f"encoder's output of shape {tuple(raw.shape)} gives {tuple(q.batch_shape)}."
+            )
+        if self.level is not None:
+            q = q if isinstance(q, Finite) else truncate(q, self.level)
+        elif self.mass is not None and not whole:
+            q = truncate(q, mass=self.mass)
+            if q.certificate is not None:  # the window was chosen for q: p may have mass beyond
+                p = truncate(p, window=replace(q.certificate.window, allowed=1.0))
+        return q, p
+
+    def _posterior(self, raw: Tensor) -> Distribution:
+        if callable(self.kind):
+            return self.kind(raw)
+        p = self.prior
+        if self.kind == "explicit" or not isinstance(p, Finite):
+            return _FAMILIES[type(self._family)](self._family, raw)
+        n = p.num_atoms
+        if raw.dim() != 2 or raw.shape[1] % n:
+            raise ValueError(
+                f"an implicit posterior on {n} atoms expects an encoder with {n} outputs for each "
+                f"latent, shape (batch, latents * {n}), but got shape {tuple(raw.shape)}."
+            )
+        return Finite(p.atoms, logits=raw.reshape(len(raw), -1, n))
+
+    def _apply(self, fn: Any, recurse: bool = True) -> CountLatents:
+        """Laws are no modules: their tensors move with the model here."""
+        super()._apply(fn, recurse)
+        self.prior, self._family = _moved(self.prior, fn), _moved(self._family, fn)
+        return self
+
+    def extra_repr(self) -> str:
+        kind = self.kind if isinstance(self.kind, str) else "function"
+        rule = f", mass={self.mass}" if self.mass is not None else ""
+        return f"{self.prior}, {kind} posterior{rule}"
+
+
+def _moved(law: Distribution, fn: Callable[[Tensor], Tensor]) -> Distribution:
+    twin = copy(law)
+    twin.__dict__.update({k: fn(v) for k, v in vars(law).items() if isinstance(v, Tensor)})
+    return twin
+
+
+def draws_of(law: Distribution, samples: int) -> Tensor:
+    """Exact draws without gradient, as floating numbers: ``(S, *batch)``."""
+    with torch.no_grad():
+        z = law.sample(torch.Size([samples]))
+    return z if z.is_floating_point() else z.to(torch.get_default_dtype())

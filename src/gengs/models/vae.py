@@ -1,0 +1,143 @@
+r"""A variational autoencoder whose latent variables are counts, trained by any estimator.
+
+.. math::
+    \text{loss}(x) = \widehat{E}_{q(z|x)}[-\log p(x \mid z)]
+    + \beta\, \mathrm{KL}(q(z \mid x) \,\|\, p(z))
+
+The hat is the estimator: the value and the gradient of the first term are its own. The divergence
+is analytic. The model works with any encoder and decoder:
+
+    >>> import torch, gengs
+    >>> from torch.distributions import Poisson
+    >>> encoder = torch.nn.Linear(64, 10 * 12)             # 10 latents, 12 logits each
+    >>> decoder = torch.nn.Linear(10, 64)                  # logits of 64 pixels
+    >>> model = VAE(encoder, decoder, Poisson(2.0), gengs.MidCDF(), "implicit", level=12)
+    >>> x = torch.bernoulli(torch.full((5, 64), 0.3))
+    >>> loss = model.loss(x)                               # one number per image
+    >>> loss.mean().backward()
+    >>> model.negative_elbo(x, samples=10).shape, model.log_likelihood(x, samples=100).shape
+    (torch.Size([5]), torch.Size([5]))
+
+**Two numbers.** An estimator that relaxes (GenGS) trains on relaxed draws, and the value of its
+loss is no bound on anything; it is what papers print, and :meth:`VAE.training_value` gives it.
+:meth:`~gengs.models.Autoencoder.negative_elbo` uses exact draws and is a bound. Compare models by
+the latter.
+
+**Multi-sample bounds.** VIMCO's cost is the negative log-weight
+:math:`-\log p(x \mid z) - \log p(z) + \log q(z \mid x)`, and there is no separate divergence; its
+value is a tighter bound than the others' and is not to be compared with them. A KL weight
+multiplies the last two terms.
+
+References:
+    | Generalized Gumbel-Softmax Gradient Estimator for Generic Discrete Random Variables
+    | (Joo et al., 2020), https://arxiv.org/abs/2003.01847
+"""
+
+from __future__ import annotations
+
+__all__ = ["VAE"]
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Distribution, Independent, kl_divergence
+
+from ..distributions.temperature import Schedule
+from ..estimators.base import Estimator
+from ..estimators.nvil import NVIL
+from .autoencoder import Autoencoder
+from .latents import CountLatents, PosteriorKind, draws_of
+
+
+class VAE(Autoencoder):
+    """A count-latent variational autoencoder.
+
+    Args:
+        encoder: Images ``(B, *pixels)`` to raw parameters: ``(B, D)`` for an explicit posterior,
+            ``(B, D * n)`` for an implicit one on n atoms.
+        decoder: Latents ``(B, D)`` to the logits of Bernoulli pixels ``(B, *pixels)``.
+        prior: The prior law of one latent, such as ``Poisson(2.0)``, or of each, ``(D,)``.
+        estimator: Differentiates the reconstruction term; the number of draws is its ``samples``.
+            Its own parameters are among ``model.parameters()``. To NVIL's baseline the model shows
+            the images.
+        posterior: ``"explicit"`` (a law of the prior's family), ``"implicit"`` (any PMF on the
+            prior's atoms), or a function from the encoder's output to the factors' law ``(B, D)``.
+        level: Truncate both laws to this many atoms.
+        mass: Truncate while training to a window that holds this mass of every posterior of the
+            batch; evaluation takes the whole laws.
+        latents: The number D of latents; needed by :meth:`sample_prior` where the prior is scalar.
+        kl_weight: The weight of the divergence while training: a number, or a schedule that is
+            read at each call (step it yourself).
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        decoder: nn.Module,
+        prior: Distribution,
+        estimator: Estimator,
+        posterior: PosteriorKind = "explicit",
+        *,
+        level: int | None = None,
+        mass: float | None = None,
+        latents: int | None = None,
+        kl_weight: float | Schedule = 1.0,
+    ) -> None:
+        super().__init__(encoder, decoder, kl_weight)
+        if not isinstance(estimator, Estimator):
+            raise TypeError(
+                f"VAE expects a gengs estimator as `estimator`, got {type(estimator).__name__}."
+            )
+        self.estimator = estimator
+        self.latents = CountLatents(prior, posterior, level=level, mass=mass, latents=latents)
+
+    def laws(self, x: Tensor) -> tuple[Distribution, Distribution]:
+        """The factors' posterior ``(B, D)`` and prior, as evaluation takes them."""
+        return self.latents(self.encoder(x), whole=True)
+
+    def loss(self, x: Tensor, kl_weight: float | None = None) -> Tensor:
+        """What training minimises, one number per example, with the estimator's gradient.
+
+        In ``eval()`` mode, and without gradients, the estimator uses exact draws.
+
+        Args:
+            x: Images with pixels in [0, 1], ``(B, *pixels)``.
+            kl_weight: The weight of the divergence, instead of the model's own.
+        """
+        q, p = self.latents(self.encoder(x))
+        weight = self._weight(kl_weight)
+        if isinstance(self.estimator, NVIL):
+            self.estimator.context = x.detach().flatten(1)
+        if self.estimator.objective == "multi-sample bound":
+
+            def negative_log_weight(z: Tensor) -> Tensor:
+                log_ratio = (q.log_prob(z) - p.log_prob(z)).sum(-1)
+                return self.reconstruction_cost(x, z) + weight * log_ratio
+
+            return self.estimator.expect(negative_log_weight, Independent(q, 1))
+        cost = self.estimator.expect(lambda z: self.reconstruction_cost(x, z), Independent(q, 1))
+        return cost + weight * kl_divergence(q, p).sum(-1)
+
+    def training_value(self, x: Tensor) -> Tensor:
+        """The estimator's own value of the loss, with the full divergence and no gradient.
+
+        For a relaxation it is the *relaxed* "negative ELBO", which is no bound; for VIMCO the
+        multi-sample bound; for the others one more draw of the negative ELBO.
+        """
+        mode, buffers = self.estimator.training, [b.clone() for b in self.estimator.buffers()]
+        self.estimator.train()
+        try:
+            with torch.enable_grad():  # without it, an estimator takes exact draws
+                return self.loss(x, kl_weight=1.0).detach()
+        finally:
+            self.estimator.train(mode)
+            for buffer, before in zip(self.estimator.buffers(), buffers, strict=True):
+                buffer.data.copy_(before)
+
+    def draw_prior(self, n: int) -> Tensor:
+        """Exact draws from the prior, ``(n, D)``."""
+        if self.latents.count is None:
+            raise ValueError(
+                "the prior is the law of one latent and their number is not known; "
+                "pass latents= to VAE."
+            )
+        return draws_of(self.latents.prior.expand(torch.Size([self.latents.count])), n)
