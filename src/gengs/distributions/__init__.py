@@ -20,6 +20,7 @@ __all__ = [
 ]
 
 from . import kl, temperature  # kl registers the divergences
+from .certificate import Certificate, TruncationWarning
 from .finite import Finite
 from .functional import gumbel_relax
 from .midcdf import midcdf_sample
@@ -28,4 +29,4 @@ from .relaxed_multinomial import RelaxedMultinomial
 from .skellam import Skellam
 from .straight_through import StraightThrough
 from .truncate import truncate
-from .truncation import Certificate, TruncationWarning, Window
+from .truncation import Window

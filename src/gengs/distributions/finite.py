@@ -32,7 +32,7 @@ from .inverse import inverse_cdf_index
 from .validation import inspectable, require_finite, validates
 
 if TYPE_CHECKING:
-    from .truncation import Certificate
+    from .certificate import Certificate
 
 
 class Finite(Distribution):

@@ -110,7 +110,7 @@ def _follows(slope: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
         @staticmethod
         def forward(z: Tensor, parameter: Tensor, *constants: Tensor) -> Tensor:
-            return z.clone()
+            return z.view_as(z)
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -134,8 +134,7 @@ def _follows(slope: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 def _ratio(z: Tensor, x: Tensor) -> Tensor:
     """``z / x`` for a count ``z`` that is 0 wherever ``x`` is: 0/0 is 0, also for its gradient."""
-    none = (z == 0) & (x == 0)
-    return z / x.masked_fill(none, 1.0)
+    return z / x.clamp_min(torch.finfo(x.dtype).tiny)
 
 
 _poisson = _follows(lambda z, rate: (1 + _ratio(z, rate)) / 2)

@@ -25,15 +25,15 @@ from torch.distributions import (
     OneHotCategorical,
 )
 
+from .certificate import Certificate, warn_if_drifted
 from .families import Family, check_parameters, family_of
 from .finite import Finite
 from .memory import require_memory
 from .multinomial import enumerate_multinomial
 from .truncation import (
     DEFAULT_ALLOWED,
-    Certificate,
     Window,
-    warn_if_drifted,
+    window_for_all,
     window_of_mass,
     window_of_tolerance,
 )
@@ -199,4 +199,8 @@ def as_finite(law: Distribution, tolerance: float = 1e-6) -> Finite:
         return law
     if isinstance(law, OneHotCategorical | Multinomial | Bernoulli | Categorical):
         return truncate(law)
-    return truncate(law, tolerance=tolerance)
+    if isinstance(law, Independent):
+        return truncate(law)  # says what to do instead
+    family = family_of(law)
+    check_parameters(family)
+    return _cut(family, window_for_all(family, tolerance), validate=True)

@@ -1,4 +1,4 @@
-r"""Where to cut a law, and what the cut costs.
+r"""Where to cut a law.
 
 A window keeps the integers :math:`\mathrm{low}, \dots, \mathrm{low} + n - 1`; what lies outside is
 lumped on the end atoms, :math:`Z = \mathrm{clip}(X, \mathrm{low}, \mathrm{high})`. There are four
@@ -12,22 +12,17 @@ rules for it:
   :math:`\varepsilon` of the mass lies. Its width grows like :math:`\sqrt\lambda`, not like
   :math:`\lambda`.
 
-What is lost is known exactly, and the :class:`Certificate` of a truncated law says it:
-
-.. math::
-    \mathrm{TV}(Z, X) = P(X \notin \mathrm{window}), \qquad
-    E|Z - X| = \sum_{j > \mathrm{high}} P(X \ge j) + \sum_{j < \mathrm{low}} P(X \le j)
+A law that is truncated on the way, because an estimator needs a table, gets one window for the
+whole batch where that is not much wider than the elements' own (:func:`window_for_all`).
 """
 
 from __future__ import annotations
 
-__all__ = ["Certificate", "TruncationWarning", "Window"]
+__all__ = ["Window", "window_for_all", "window_of_mass", "window_of_tolerance"]
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -35,10 +30,6 @@ from torch import Tensor
 from .families import Family, tensors_of
 from .memory import require_memory
 from .validation import inspectable
-
-
-class TruncationWarning(UserWarning):
-    """A window no longer fits the law that is cut to it."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +79,10 @@ def window_of_mass(family: Family, mass: float) -> Window:
     missing = torch.log1p(torch.tensor(-mass, dtype=torch.float64)).item()
 
     # the smallest k with P(X > k) <= 1 - mass, by doubling and bisection on the largest element
-    def reached(k: int) -> bool:
-        beyond = family.log_at_least(torch.full((1,), k + 1, device=family.like.device))
-        return beyond.numel() == 0 or bool(beyond.max() <= missing)
-
-    last = _first_integer(reached, family.lower)
+    empty = family.batch_shape.numel() == 0
+    last = _first_integer(
+        lambda k: empty or _most(family.log_at_least, k + 1, family) <= missing, family.lower
+    )
     size = last - family.lower + 2
     if family.upper is not None and family.upper.numel():
         size = min(size, int(family.upper.max()) - family.lower + 1)
@@ -134,6 +124,36 @@ def window_of_tolerance(family: Family, tolerance: float) -> Window:
     return Window(first, size, allowed=tolerance)
 
 
+def window_for_all(family: Family, tolerance: float) -> Window:
+    """One window that loses at most ``tolerance`` of every element, where that is not too wide.
+
+    It asks for a few tails of the whole batch instead of a table per element, and atoms that are
+    shared make cheaper tables. Where the elements lie far apart they get windows of their own.
+    """
+    _require_values(family, "tolerance")
+    if family.batch_shape.numel() == 0:
+        return Window(family.lower or 0, 1, allowed=tolerance)
+    centre, spread = family.centre_and_spread()
+    own_width = 12 * float(spread.max()) + 32
+    half = math.log(tolerance / 2)
+    low = family.lower
+    if low is None or float(centre.min()) - own_width > low:
+        low = -_first_integer(
+            lambda k: _most(family.log_at_most, -k - 1, family) <= half, -int(centre.min())
+        )
+    high = _first_integer(
+        lambda k: _most(family.log_at_least, k + 1, family) <= half, max(int(centre.max()), low)
+    )
+    if high - low + 1 > 2 * own_width:
+        return window_of_tolerance(family, tolerance)
+    return Window(low, high - low + 1, allowed=tolerance)
+
+
+def _most(log_tail: Callable[[Tensor], Tensor], k: int, family: Family) -> float:
+    """The largest tail over the batch."""
+    return float(log_tail(torch.full((1,), k, device=family.like.device)).detach().max())
+
+
 def _bracket(family: Family, tolerance: float) -> tuple[Tensor, Tensor]:
     """Integers outside of which a small part of ``tolerance`` lies, on either side: (*batch, 1)."""
     small = torch.log(torch.tensor(tolerance * 1e-3, dtype=torch.float64)).item()
@@ -166,7 +186,7 @@ def _first_integer(holds: Callable[[int], bool], start: int) -> int:
     while not holds(start + step - 1):
         step *= 2
         if step > 1 << 40:
-            raise ValueError("truncate(mass=...) found no finite level: the tail is too heavy.")
+            raise ValueError("truncate found no finite level: the tail of the law is too heavy.")
     low, high = start + step // 2 - 1, start + step - 1  # holds(low) is false or low < start
     while high - low > 1:
         middle = (low + high) // 2
@@ -180,84 +200,4 @@ def _require_values(family: Family, rule: str) -> None:
             f"truncate({rule}=...) needs to read the parameters to choose a window, which "
             "torch.compile, vmap and the meta device do not allow; give a level, or a window "
             "computed beforehand."
-        )
-
-
-class Certificate:
-    """What a truncation lost. Computed when asked for, for the parameters it was made with.
-
-    Attributes:
-        window: The integers that were kept.
-    """
-
-    def __init__(self, family: Family, window: Window) -> None:
-        self._family, self.window = family, window
-
-    @cached_property
-    def lost_mass(self) -> Tensor:
-        """The mass outside the window, per element: the total variation distance to the law."""
-        low, high = self._ends
-        right = self._family.log_at_least(high + 1).detach().double().exp()
-        if self._family.lower is not None and bool((low <= self._family.lower).all()):
-            return right.squeeze(-1)
-        left = self._family.log_at_most(low - 1).detach().double().exp()
-        return (left + right).squeeze(-1)
-
-    @cached_property
-    def mean_error(self) -> Tensor:
-        r""":math:`E|Z - X|`, per element."""
-        low, high = self._ends
-        right = self._mean_excess(high, 1)
-        if self._family.lower is not None and bool((low <= self._family.lower).all()):
-            return right
-        return right + self._mean_excess(low, -1)
-
-    @property
-    def _ends(self) -> tuple[Tensor, Tensor]:
-        return self.window.ends(self._family.like.device)
-
-    def _mean_excess(self, end: Tensor, direction: int) -> Tensor:
-        """``E[(X - end)+]`` to the right, ``E[(end - X)+]`` to the left."""
-        family = self._family
-        beyond = family.log_at_least(end + 1) if direction > 0 else family.log_at_most(end - 1)
-        # a second bump of the PMF far out shows as mass not found yet
-        to_find = beyond.detach().double().exp() - 100 * torch.finfo(beyond.dtype).eps
-        mass = excess = part = torch.zeros_like(to_find)
-        done = 1
-        while done < 1 << 20:
-            steps = torch.arange(done, 2 * done + 63, device=end.device)
-            pmf = family.log_pmf(end + direction * steps).detach().double().exp()
-            previous, part = part, (pmf * steps).sum(-1, keepdim=True)
-            mass, excess = mass + pmf.sum(-1, keepdim=True), excess + part
-            done = 2 * done + 63
-            if not ((part > 1e-12 * excess) | (mass < (1 - 1e-4) * to_find)).any():
-                return excess.squeeze(-1)
-        # Cauchy's condensation test: blocks that double in length and do not fall diverge
-        infinite = part > 0.99 * previous
-        return excess.masked_fill(infinite, torch.inf).squeeze(-1)
-
-    def __repr__(self) -> str:
-        lost, error = self.lost_mass, self.mean_error
-        if lost.numel() == 0:
-            return "Certificate(empty batch)"
-        return f"Certificate(lost_mass <= {lost.max():.3g}, mean_error <= {error.max():.3g})"
-
-
-def warn_if_drifted(window: Window, family: Family, log_ends: Tensor, stacklevel: int) -> None:
-    """Warn when more mass lies outside the window than it allows.
-
-    ``log_ends`` holds the log-probabilities of the end atoms, which bound it and cost nothing; only
-    where one is too large is the lost mass itself computed.
-    """
-    enough_to_ask = math.log(window.allowed / log_ends.shape[-1])
-    if not inspectable(log_ends) or not (log_ends > enough_to_ask).any():
-        return
-    lost = Certificate(family, window).lost_mass.max().item()
-    if lost > window.allowed:
-        warnings.warn(
-            f"truncation to {window.size} atoms loses up to {lost:.3g} of the mass of "
-            f"{type(family.law).__name__} (allowed: {window.allowed:.3g}): the end atom holds it, "
-            "and the gradient there dies. Widen the window (level=, tolerance=) or choose it anew.",
-            TruncationWarning,
-            stacklevel=stacklevel,
         )
