@@ -1,0 +1,60 @@
+"""Where to train: one command for a laptop, a GPU, several processes, several machines.
+
+Alone, a command uses ``devices`` processes that it starts itself. Under ``torchrun`` it uses those
+that torchrun started, on as many machines.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Machine"]
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+
+@dataclass(frozen=True)
+class Machine:
+    """How to run: nothing here changes what a run on one kind of device records."""
+
+    resume: bool = False
+    """Continue the run in the folder, if there is one."""
+    accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    """The kind of device."""
+    devices: int = 1
+    """The number of devices, a process each; torchrun overrides it."""
+    checkpoint_steps: int | None = None
+    """Save each time this many steps are done."""
+    checkpoint_seconds: float = 300.0
+    """Save when this much time has passed; a run always saves at its end."""
+    tensorboard: bool = False
+    """Write scalars for TensorBoard to the folder."""
+    progress: bool = True
+    """Show the progress."""
+
+    def __post_init__(self) -> None:
+        for name in ("devices", "checkpoint_steps"):
+            number = getattr(self, name)
+            if number is not None and number < 1:
+                raise ValueError(f"expected at least 1 for `{name}`, but got {number}.")
+
+    def fabric(self, precision: str) -> Fabric:
+        """Lightning Fabric on this machine, not yet launched."""
+        from lightning_fabric import Fabric
+
+        world = int(os.environ.get("WORLD_SIZE", 1))
+        local = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+        under_torchrun = "TORCHELASTIC_RUN_ID" in os.environ
+        devices = local if under_torchrun else self.devices
+        nodes = world // local if under_torchrun else 1
+        return Fabric(
+            accelerator=self.accelerator,
+            devices=devices,
+            num_nodes=nodes,
+            # An estimator's own parts need not all take part in every step.
+            strategy="ddp_find_unused_parameters_true" if devices * nodes > 1 else "auto",
+            precision=precision,  # type: ignore[arg-type]
+        )
