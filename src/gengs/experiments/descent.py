@@ -1,0 +1,175 @@
+"""One estimator's descent on the toy problem, for many seeds, and the quality of its gradients.
+
+Every seed has its own parameter, along the batch dimension, and takes the same number of Adam
+steps, each on a single gradient. An estimator with parts that learn (NVIL, REBAR, RELAX) has one
+copy for each seed, trained by the same Adam: no seed knows of another.
+
+Every few steps the parameters are frozen and many fresh gradients are drawn for each seed, with
+the estimator as it is at that moment; they leave no trace in it.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Descent", "Quality", "descend"]
+
+import copy
+import time
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ..estimators.base import Cost, Estimator
+from .contenders import Contender
+from .quadratic import Quadratic
+
+# Side by side as many gradients as keep tables of some million entries.
+_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Fresh gradients against the exact one, at frozen parameters, for each seed."""
+
+    step: int
+    variance: Tensor
+    """The trace of the covariance, ``(seeds,)``."""
+    error: Tensor
+    """The mean distance of a single gradient from the exact one, ``(seeds,)``."""
+    bias: Tensor
+    """The mean gradient minus the exact one, ``(seeds, parameters)``."""
+    gradients: int
+    """How many were drawn for each seed."""
+
+
+@dataclass(frozen=True)
+class Descent:
+    """What one estimator did."""
+
+    loss: Tensor
+    """The exact loss before each step and after the last, ``(steps + 1, seeds)``."""
+    qualities: tuple[Quality, ...]
+    """At every so many steps; the last is at the end, from more gradients."""
+    evaluations: int
+    """Of the cost, per gradient."""
+    milliseconds: float
+    """The time of one gradient for one seed, step included."""
+
+
+def descend(
+    problem: Quadratic,
+    contender: Contender,
+    *,
+    level: int | None,
+    seeds: int,
+    steps: int,
+    rate: float,
+    every: int,
+    gradients: int,
+    final_gradients: int,
+    seed: int,
+) -> Descent:
+    """Minimise the problem with one estimator.
+
+    Args:
+        problem: The problem.
+        contender: The estimator.
+        level: The number of atoms where a law is truncated.
+        seeds: The number of independent repetitions.
+        steps: The number of Adam steps.
+        rate: Adam's learning rate.
+        every: The number of steps between two measurements of gradients.
+        gradients: The number of gradients in a measurement, for each seed.
+        final_gradients: The same, for the last measurement.
+        seed: Of the random generator, whose state is put back afterwards.
+    """
+    with torch.random.fork_rng(devices=[]):
+        # an estimator's numbers do not depend on which others are compared
+        torch.manual_seed(seed + zlib.crc32(contender.label.encode()))
+        copies = seeds if contender.make().learns else 1
+        team = _Team(problem, contender, level, [contender.make() for _ in range(copies)])
+        theta = problem.parameters(seeds).requires_grad_()
+        optimiser = torch.optim.Adam([theta, *team.parameters()], lr=rate)
+        path, qualities, elapsed = [theta.detach().clone()], [], 0.0
+        for step in range(steps):
+            if step % every == 0:
+                qualities.append(team.quality(theta, step, gradients))
+            begin = time.perf_counter()
+            optimiser.zero_grad()
+            team.expect(theta).sum().backward()
+            optimiser.step()
+            elapsed += time.perf_counter() - begin
+            path.append(theta.detach().clone())
+        qualities.append(team.quality(theta, steps, final_gradients))
+        evaluations = team.evaluations(theta)
+    return Descent(
+        problem.loss(torch.stack(path)),
+        tuple(qualities),
+        evaluations,
+        1e3 * elapsed / steps / copies,
+    )
+
+
+class _Team:
+    """One estimator for all seeds, or one for each."""
+
+    def __init__(
+        self,
+        problem: Quadratic,
+        contender: Contender,
+        level: int | None,
+        estimators: Sequence[Estimator],
+    ) -> None:
+        self.problem, self.contender, self.level = problem, contender, level
+        self.estimators = estimators
+
+    def parameters(self) -> list[nn.Parameter]:
+        return [parameter for estimator in self.estimators for parameter in estimator.parameters()]
+
+    def expect(self, theta: Tensor, cost: Cost | None = None) -> Tensor:
+        """One estimate for each seed: ``theta (..., seeds, dimension)`` to ``(..., seeds)``."""
+        axis = theta.dim() - 2 - self.problem.event_dim
+        parts = theta.chunk(len(self.estimators), axis)
+        values = [
+            estimator.expect(
+                cost or self.problem.cost,
+                self.contender.law(self.problem.law(part), self.level),
+            )
+            for estimator, part in zip(self.estimators, parts, strict=True)
+        ]
+        return values[0] if len(values) == 1 else torch.cat(values, -1)
+
+    def quality(self, theta: Tensor, step: int, gradients: int) -> Quality:
+        """Measure fresh gradients; the estimators, their running averages too, stay as they are."""
+        frozen = self._frozen()
+        exact = self.problem.gradient(theta).flatten(1)  # (seeds, parameters)
+        parts = []
+        at_once = max(1, _AT_ONCE // len(theta))
+        for begin in range(0, gradients, at_once):
+            repeats = min(at_once, gradients - begin)
+            copies = theta.detach().expand(repeats, *theta.shape).clone().requires_grad_()
+            (gradient,) = torch.autograd.grad(frozen.expect(copies).sum(), copies)
+            parts.append(gradient.flatten(2).double() - exact)
+        off = torch.cat(parts)  # (gradients, seeds, parameters)
+        return Quality(step, off.var(0).sum(-1), off.norm(dim=-1).mean(0), off.mean(0), gradients)
+
+    def evaluations(self, theta: Tensor) -> int:
+        """How many draws a gradient shows to the cost, counted."""
+        shown = 0
+
+        def counted(z: Tensor) -> Tensor:
+            nonlocal shown
+            shown += z.shape[0]
+            return self.problem.cost(z)
+
+        self._frozen().expect(theta, counted)
+        return shown // len(self.estimators)
+
+    def _frozen(self) -> _Team:
+        copies = copy.deepcopy(list(self.estimators))
+        for estimator in copies:
+            for parameter in estimator.parameters():
+                parameter.requires_grad = False  # a lazy one takes this, but not requires_grad_()
+        return _Team(self.problem, self.contender, self.level, copies)

@@ -1,0 +1,194 @@
+r"""The toy problem of the paper's Figure 3: move a law's parameter until its draws hit a target.
+
+.. math:: \min_\theta E_{z \sim q_\theta} \sum_i (z_i - t_i)^2
+
+Everything about it is known. Mean and variance of every law here have closed forms, so that
+
+.. math:: E (z - t)^2 = \operatorname{Var} z + (E z - t)^2,
+
+the exact gradient is the derivative of that, and the minimum follows by hand. In terms of the mean
+:math:`m`, a Poisson has variance :math:`m`, a negative binomial :math:`m + m^2 / r`, a geometric
+the same with :math:`r = 1`: the best mean is :math:`(t - 1/2) / (1 + 1/r)`, a little below the
+target, because a smaller mean has a smaller variance.
+
+The parameter :math:`\theta` is unconstrained: the logarithm of a rate, otherwise logits. Targets
+are the mean of the same law at a given parameter.
+"""
+
+from __future__ import annotations
+
+__all__ = ["FAMILIES", "Family", "LawName", "Quadratic"]
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.distributions import (
+    Binomial,
+    Distribution,
+    Geometric,
+    Multinomial,
+    NegativeBinomial,
+    Poisson,
+)
+
+LawName = Literal["poisson", "binomial", "multinomial", "negative-binomial", "geometric"]
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kind of law with one parameter, and where the experiment takes it from and to."""
+
+    name: LawName
+    law: Callable[[Tensor], Distribution]
+    """From the unconstrained parameter."""
+    unconstrain: Callable[[Tensor], Tensor]
+    """From the natural parameter to the unconstrained one."""
+    minimum: Callable[[Tensor], Tensor]
+    """The smallest loss for a target."""
+    start: tuple[float, ...]
+    """The natural parameter at the first step."""
+    target: tuple[float, ...]
+    """The natural parameter whose mean is the target."""
+    level: int | None = None
+    """The number of atoms to keep of infinitely many."""
+
+
+class Quadratic:
+    """The objective for ``dimension`` independent coordinates, each with a parameter of its own.
+
+    Args:
+        family: The kind of law.
+        start: The natural parameter at the first step; by default the family's.
+        target: The natural parameter whose mean is the target; by default the family's.
+        dimension: The number of coordinates.
+    """
+
+    def __init__(
+        self,
+        family: Family,
+        start: tuple[float, ...] = (),
+        target: tuple[float, ...] = (),
+        dimension: int = 1,
+    ) -> None:
+        if dimension < 1:
+            raise ValueError(f"expected a positive dimension, but got {dimension}.")
+        self.family, self.dimension = family, dimension
+        self.start = self._unconstrained("start", start or family.start)
+        goal = self._unconstrained("target", target or family.target)
+        self.target = family.law(goal).mean  # scalar, or a vector of the multinomial's
+        self.event_dim = self.target.dim()
+        self.minimum = float(dimension * family.minimum(self.target))
+
+    def parameters(self, *batch: int) -> Tensor:
+        """Starting parameters, ``(*batch, dimension)`` or ``(*batch, dimension, categories)``."""
+        return self.start.float().repeat(*batch, self.dimension, *(1,) * self.event_dim)
+
+    def law(self, theta: Tensor) -> Distribution:
+        """The law of the coordinates, not yet joined to a vector."""
+        return self.family.law(theta)
+
+    def cost(self, z: Tensor) -> Tensor:
+        """The squared distance from the target, summed over the coordinates."""
+        squares = (z - self.target.to(z)).square()
+        return squares.flatten(squares.dim() - 1 - self.event_dim).sum(-1)
+
+    def loss(self, theta: Tensor) -> Tensor:
+        """The exact expectation of the cost, of the batch's shape, in ``float64``."""
+        law = self.law(theta.double())
+        squares = law.variance + (law.mean - self.target).square()
+        return squares.flatten(squares.dim() - 1 - self.event_dim).sum(-1)
+
+    def gradient(self, theta: Tensor) -> Tensor:
+        """The exact gradient of each element's loss, shaped like ``theta``, in ``float64``."""
+        theta = theta.detach().double().requires_grad_()
+        (gradient,) = torch.autograd.grad(self.loss(theta).sum(), theta)
+        return gradient
+
+    def _unconstrained(self, name: str, value: tuple[float, ...]) -> Tensor:
+        expected = len(self.family.start)
+        natural = torch.tensor(value, dtype=torch.float64)
+        theta = self.family.unconstrain(natural)
+        if len(value) != expected or not torch.isfinite(theta).all():
+            shown = "a positive rate" if self.family.name == "poisson" else "a probability"
+            shown = shown if expected == 1 else f"{expected} probabilities"
+            raise ValueError(f"expected {shown} as the {name} of a {self.family.name} law, "
+                             f"but got {', '.join(map(str, value))}.")  # fmt: skip
+        return theta if expected > 1 else theta.squeeze(0)
+
+
+def _poisson(theta: Tensor) -> Distribution:
+    return Poisson(theta.exp(), validate_args=False)
+
+
+def _binomial(theta: Tensor) -> Distribution:
+    return Binomial(_TRIALS, logits=theta, validate_args=False)
+
+
+def _multinomial(theta: Tensor) -> Distribution:
+    return Multinomial(_DRAWS, logits=theta, validate_args=False)
+
+
+def _negative_binomial(theta: Tensor) -> Distribution:
+    count = torch.full_like(theta, _FAILURES, requires_grad=False)
+    return NegativeBinomial(count, logits=theta, validate_args=False)
+
+
+def _geometric(theta: Tensor) -> Distribution:
+    return Geometric(logits=theta, validate_args=False)
+
+
+# Binomial(20, ·), Multinomial(3, ·), NegativeBinomial(3, ·), as in the paper
+_TRIALS, _DRAWS, _FAILURES = 20, 3, 3
+
+
+def _least_count(r: float) -> Callable[[Tensor], Tensor]:
+    def minimum(t: Tensor) -> Tensor:
+        m = ((t - 0.5) / (1 + 1 / r)).clamp_min(0)
+        return m + m.square() / r + (m - t).square()
+
+    return minimum
+
+
+def _least_binomial(t: Tensor) -> Tensor:
+    p = ((t - 0.5) / (_TRIALS - 1)).clamp(0, 1)
+    return _TRIALS * p * (1 - p) + (_TRIALS * p - t).square()
+
+
+def _least_multinomial(t: Tensor) -> Tensor:
+    """The loss is a multiple of ``|p - t / (N - 1)|²`` and a constant: project onto the simplex."""
+    point = t / (_DRAWS - 1)
+    falling = point.sort(descending=True).values
+    shift = (falling.cumsum(0) - 1) / torch.arange(1, len(t) + 1)
+    p = (point - shift[falling > shift][-1]).clamp_min(0)
+    return (_DRAWS * p * (1 - p) + (_DRAWS * p - t).square()).sum()
+
+
+FAMILIES: dict[str, Family] = {
+    family.name: family
+    for family in (
+        Family("poisson", _poisson, torch.log, _least_count(math.inf), (10.0,), (20.0,), 50),
+        Family("binomial", _binomial, torch.logit, _least_binomial, (0.6,), (0.3,)),
+        Family(
+            "multinomial",
+            _multinomial,
+            torch.log,
+            _least_multinomial,
+            (1 / 3, 1 / 3, 1 / 3),
+            (0.7, 0.2, 0.1),
+        ),
+        Family(
+            "negative-binomial",
+            _negative_binomial,
+            torch.logit,
+            _least_count(_FAILURES),
+            (0.6,),
+            (0.4,),
+            40,
+        ),
+        Family("geometric", _geometric, torch.logit, _least_count(1), (0.1,), (0.25,), 60),
+    )
+}
