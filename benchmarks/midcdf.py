@@ -13,19 +13,9 @@ from torch import Tensor
 from torch.distributions import Independent, Poisson
 
 from benchmarks.timing import machine, medians, verdict
-from gengs import Estimator, GenGS, MidCDF
-from gengs.estimators.base import CheckedCost
-from gengs.estimators.latents import Latents
+from gengs import Estimator, GenGS, MidCDF, StraightThroughMean
 
 BATCH, LATENTS = 128, 200
-
-
-class StraightThroughMean(Estimator):
-    """The plainest estimator there is: ``z + mean - sg(mean)``."""
-
-    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
-        z, mean = latents.sample(self.samples), latents.law.mean
-        return cost(z + (mean - mean.detach())).mean(0)
 
 
 def step(estimator: Estimator, rate: Tensor) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "MuProp",
     "ReinMax",
     "StoRB",
+    "StraightThroughMean",
     "UnOrd",
     "catalogue",
 ]
@@ -45,5 +46,6 @@ from .rebar import REBAR
 from .reinforce import REINFORCE, RLOO
 from .reinmax import ReinMax
 from .relax import RELAX
+from .straight_through_mean import StraightThroughMean
 from .unordered import UnOrd
 from .vimco import VIMCO

@@ -23,6 +23,7 @@ from .rebar import REBAR
 from .reinforce import REINFORCE, RLOO
 from .reinmax import ReinMax
 from .relax import RELAX
+from .straight_through_mean import StraightThroughMean
 from .unordered import UnOrd
 from .vimco import VIMCO
 
@@ -37,6 +38,7 @@ ALL: tuple[type[Estimator], ...] = (
     GenGS,
     IGR,
     MidCDF,
+    StraightThroughMean,
     Exact,
     DetRB,
     StoRB,

@@ -1,0 +1,48 @@
+r"""Plain straight-through: an exact draw that moves as its mean moves.
+
+Approximates :math:`\nabla_\theta E_{z \sim q_\theta}[f(z)]` with
+
+.. math:: \sum_d \frac{\partial f}{\partial z_d}(z)\, \frac{\partial}{\partial\theta} E[z_d],
+
+the same derivative for every draw. It needs a cost that is differentiable in the values and a law
+with a differentiable mean. It is exact for costs that are linear along each coordinate only: where
+the cost is curved, a draw must move more the further up it lies, which is what
+:mod:`gengs.estimators.midcdf` adds. Its variance is the smallest of all, as nothing is divided by a
+probability.
+
+References:
+    | Estimating or Propagating Gradients Through Stochastic Neurons (Bengio et al., 2013),
+    | https://arxiv.org/abs/1308.3432
+"""
+
+from __future__ import annotations
+
+__all__ = ["StraightThroughMean"]
+
+from torch import Tensor
+
+from .base import CheckedCost, Estimator, not_differentiable
+from .latents import Latents
+
+
+class StraightThroughMean(Estimator):
+    """Exact draws with the mean's derivative.
+
+    Args:
+        samples: The number of draws.
+    """
+
+    paper_name = "ST"
+    unbiased = False
+    needs_cost_gradient = True
+    needs = "any law with a mean"
+    year = 2013
+    reference = "Bengio et al., Estimating or Propagating Gradients Through Stochastic Neurons"
+
+    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
+        mean = latents.mean
+        z = latents.sample(self.samples) + (mean - mean.detach())
+        f = cost(z)
+        if z.requires_grad and not f.requires_grad:
+            raise not_differentiable(self._name)
+        return f.mean(0)

@@ -1,0 +1,227 @@
+"""``gengs vae``: a count-latent VAE on images, with any estimator.
+
+    load images → build the model → train → evaluate with exact draws
+
+What is recorded at each evaluation, on the same images for all estimators:
+
+==============  ===================================================================================
+nelbo_train     the negative ELBO of exact draws on (some) training images
+nelbo_test      the same on (some) test images
+relaxed_train   the value the estimator itself trains on: relaxed, for a relaxation; no bound then
+kl_test         the divergence's part of the negative ELBO
+active_units    latents whose posterior mean varies over the test images
+nll_test        the importance-sampled negative log-likelihood (at the end, where asked for)
+==============  ===================================================================================
+"""
+
+from __future__ import annotations
+
+__all__ = ["PAPER_LEVELS", "Vae", "VaeConfig"]
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution
+
+from ..data import Batches, ImageSet, load_images
+from ..distributions.temperature import Exponential, Linear
+from ..estimators.base import Estimator
+from ..estimators.gengs import GenGS
+from ..models import VAE
+from ..models.networks import mlp_pair
+from ..spec import parse_estimator, parse_law
+from ..study.random_state import seed_everything
+from .task import Task, Training
+from .training import Machine, train
+
+PAPER_LEVELS = {
+    "poisson(2)": 12,
+    "poisson(3)": 15,
+    "geometric(0.25)": 25,
+    "geometric(0.5)": 15,
+    "negative-binomial(3,0.5)": 30,
+    "negative-binomial(5,0.3)": 30,
+}
+"""The paper's truncation levels, by prior."""
+
+
+@dataclass(frozen=True)
+class VaeConfig:
+    """What is trained: everything here changes the numbers, and nothing else does."""
+
+    data: Literal["digits", "mnist", "static-mnist", "omniglot", "omniglot-burda"] = "digits"
+    """The images: scikit-learn's digits need no download."""
+    images: int | None = None
+    """Train on this many random images only."""
+    binarise: Literal["dynamic", "static", "threshold", "none"] = "dynamic"
+    """How grey values become black and white."""
+    prior: str = "poisson(2)"
+    """The prior of each latent, such as poisson(2), geometric(0.25), negative-binomial(3, 0.5)."""
+    level: int | None = None
+    """Truncate prior and posterior to this many atoms; by default the paper's level for the prior,
+    and 0 for no truncation (explicit posteriors only)."""
+    mass: float | None = None
+    """Truncate to the window that holds this mass instead (the paper's NP)."""
+    posterior: Literal["explicit", "implicit"] = "implicit"
+    """A law of the prior's family, or any PMF on its atoms."""
+    estimator: str = "MidCDF"
+    """The gradient estimator with its settings, such as MidCDF, "GenGS(samples=10)", "RLOO(4)"."""
+    temperature: tuple[float, float] = (1.0, 0.1)
+    """From where to where the temperature of GenGS falls, by the same factor in each step; a
+    temperature among the estimator's own settings is left alone."""
+    latents: int = 50
+    """The number of latent counts."""
+    network: Literal["512-256", "256-128", "64-32"] = "256-128"
+    """The hidden layers of the encoder; the decoder mirrors them."""
+    batch_size: int = 100
+    """Images in a step."""
+    learning_rate: float = 1e-3
+    """Of Adam."""
+    epochs: int = 30
+    """How often to go through the images."""
+    evaluate_every: int | None = None
+    """Evaluate after each so many epochs; by default at the end alone."""
+    evaluation_images: int = 2000
+    """How many training and test images an evaluation takes."""
+    likelihood_samples: int = 0
+    """Draws for the importance-sampled likelihood, on 500 test images; 0 for none."""
+    kl_warm_up: int = 0
+    """Let the weight of the divergence rise from 0 to 1 over this many steps."""
+    clip: float | None = None
+    """Scale the gradient down to at most this norm."""
+    seed: int = 0
+    """Of weights, order of the images, and draws."""
+
+
+@dataclass(frozen=True)
+class Vae:
+    """Train a count-latent variational autoencoder on images, with any estimator."""
+
+    config: VaeConfig = field(default_factory=VaeConfig)
+    out: Path = Path("runs/vae")
+    """The folder of the run."""
+    data_dir: Path | None = None
+    """Where the images are; by default $GENGS_DATA, or the download cache."""
+    machine: Machine = field(default_factory=Machine)
+
+    def run(self) -> list[dict[str, Any]]:
+        """Train, record, and print the last evaluation."""
+        task, training = build(self.config, load_images(self.config.data, self.data_dir))
+        records = train(task, self.out, self.config, training, self.machine, seed=self.config.seed)
+        evaluations = [record for record in records if record["kind"] == "evaluation"]
+        if evaluations:
+            shown = {k: v for k, v in evaluations[-1].items() if k not in ("kind", "step")}
+            print("  ".join(f"{name} {value:.2f}" for name, value in shown.items()))
+            print(f"records: {self.out / 'records.jsonl'}")
+        return records
+
+
+def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:
+    """The task and its length: one function from the configuration to everything that trains."""
+    images = images.take(train=config.images, seed=config.seed)
+    seed_everything(config.seed)
+    batches = Batches(images.train, config.batch_size, config.seed, config.binarise)
+    steps = config.epochs * len(batches)
+    estimator, schedules = _estimator(config, steps)
+    model = _model(config, estimator, images.pixels)
+    if config.kl_warm_up:
+        # a schedule's values are positive; the weight starts at one step's worth
+        weight = Linear(1 / config.kl_warm_up, 1.0, config.kl_warm_up)
+        model.kl_weight = schedules["kl_weight"] = weight
+    task = Task(
+        modules={"model": model},
+        step=lambda x: model.loss(x).mean(),
+        data=_Shares(batches),
+        optimizers=[torch.optim.Adam(model.parameters(), lr=config.learning_rate)],
+        schedules=schedules,
+        evaluate=_evaluation(config, model, images),
+    )
+    every = None if config.evaluate_every is None else config.evaluate_every * len(batches)
+    return task, Training(
+        steps=steps, clip=config.clip, record_every=len(batches), evaluate_every=every
+    )
+
+
+def _estimator(config: VaeConfig, steps: int) -> tuple[Estimator, dict[str, Any]]:
+    estimator = parse_estimator(config.estimator)
+    own = any(word in config.estimator for word in ("temperature", "(0", "(1", "(."))
+    if isinstance(estimator, GenGS) and not own:
+        estimator.temperature = schedule = Exponential(*config.temperature, steps=steps)
+        return estimator, {"temperature": schedule}
+    return estimator, {}
+
+
+def _model(config: VaeConfig, estimator: Estimator, pixels: int) -> VAE:
+    prior = _prior(config.prior)
+    level = config.level
+    if level is None and config.mass is None:
+        level = PAPER_LEVELS.get(config.prior.replace(" ", ""))
+        if level is None:
+            raise ValueError(
+                f"expected a `level` for the prior {config.prior!r}: the paper has one for "
+                f"{', '.join(PAPER_LEVELS)} only."
+            )
+    if config.posterior == "implicit" and not level:
+        raise ValueError("an implicit posterior needs a `level`: it has a logit for each atom.")
+    width = int(level or 1) if config.posterior == "implicit" else 1
+    encoder, decoder = mlp_pair(config.network, pixels, config.latents, width)
+    return VAE(
+        encoder,
+        decoder,
+        prior,
+        estimator,
+        config.posterior,
+        level=level or None,
+        mass=config.mass,
+        latents=config.latents,
+    )
+
+
+def _prior(text: str) -> Distribution:
+    law, parameters = parse_law(text)
+    for parameter in parameters.values():
+        parameter.requires_grad_(False)  # the prior is fixed
+    return law
+
+
+class _Shares:
+    """Each process's rows of the batch of a step."""
+
+    def __init__(self, batches: Batches) -> None:
+        self.batches = batches
+
+    def batch(self, step: int, rank: int, world: int) -> Tensor:
+        return self.batches.at(step)[rank::world]
+
+
+def _evaluation(config: VaeConfig, model: VAE, images: ImageSet) -> Callable[[], dict[str, float]]:
+    """The same images and pixels for every run with these settings, whatever its seed."""
+    some = images.take(
+        train=min(config.evaluation_images, len(images.train)),
+        test=min(config.evaluation_images, len(images.test)),
+        seed=0,
+    )
+
+    def pixels(part: Tensor) -> Tensor:
+        return Batches(part, len(part), 0, config.binarise, shuffle=False).at(0)
+
+    train_images, test_images = pixels(some.train), pixels(some.test)
+
+    def evaluate() -> dict[str, float]:
+        values = {
+            "nelbo_train": model.negative_elbo(train_images).mean(),
+            "nelbo_test": model.negative_elbo(test_images).mean(),
+            "relaxed_train": model.training_value(train_images).mean(),
+            "kl_test": model.kl(test_images).mean(),
+            "active_units": model.active_units(test_images).sum(),
+        }
+        if config.likelihood_samples:
+            draws = config.likelihood_samples
+            values["nll_test"] = -model.log_likelihood(test_images[:500], draws).mean()
+        return {name: float(value) for name, value in values.items()}
+
+    return evaluate
