@@ -24,7 +24,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["Autoencoder"]
+__all__ = ["Autoencoder", "intensities"]
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -87,7 +87,7 @@ class Autoencoder(nn.Module, ABC):
 
     def reconstruction_cost(self, x: Tensor, z: Tensor) -> Tensor:
         r""":math:`-\log p(x \mid z)` of latents ``(S, B, D)``: ``(S, B)``."""
-        x = _intensities(x).flatten(1)
+        x = x.flatten(1)
         logits = self.decode(z).flatten(2)  # (S, B, P)
         if logits.shape[-1] != x.shape[-1]:
             raise ValueError(
@@ -97,6 +97,7 @@ class Autoencoder(nn.Module, ABC):
 
     def kl(self, x: Tensor) -> Tensor:
         """The divergence of posterior and prior, one number per example."""
+        x = intensities(x)
         return kl_divergence(*self.laws(x)).sum(-1)
 
     def _weight(self, kl_weight: float | None) -> float:
@@ -113,6 +114,7 @@ class Autoencoder(nn.Module, ABC):
             x: Images.
             samples: How many draws to average over.
         """
+        x = intensities(x)
         q, p = self.laws(x)
         costs = [self.reconstruction_cost(x, z).sum(0) for z in _draws(q, samples, x)]
         return torch.stack(costs).sum(0) / samples + kl_divergence(q, p).sum(-1)
@@ -125,6 +127,7 @@ class Autoencoder(nn.Module, ABC):
             x: Images.
             samples: How many draws; memory does not grow with them.
         """
+        x = intensities(x)
         q, p = self.laws(x)
         total = torch.full(x.shape[:1], -torch.inf, device=x.device)
         for z in _draws(q, samples, x):
@@ -142,12 +145,12 @@ class Autoencoder(nn.Module, ABC):
         """
         if len(x) < 2:
             raise ValueError(f"active_units expects at least two images, but got {len(x)}.")
-        return self.laws(x)[0].mean.var(0) > threshold
+        return self.laws(intensities(x))[0].mean.var(0) > threshold
 
     @torch.no_grad()
     def reconstruct(self, x: Tensor) -> Tensor:
         """The pixels' probabilities given one exact draw from each posterior, shaped like ``x``."""
-        z = draws_of(self.laws(x)[0], 1)
+        z = draws_of(self.laws(intensities(x))[0], 1)
         return torch.sigmoid(self.decode(z)[0]).reshape(x.shape)
 
     @torch.no_grad()
@@ -165,7 +168,8 @@ def _draws(q: Distribution, samples: int, x: Tensor) -> Iterator[Tensor]:
         yield draws_of(q, min(portion, samples - done))
 
 
-def _intensities(x: Tensor) -> Tensor:
+def intensities(x: Tensor) -> Tensor:
+    """Images as floating numbers between 0 and 1; anything else is an error."""
     x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     if inspectable(x) and x.numel():
         low, high = x.aminmax()

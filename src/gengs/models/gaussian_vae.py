@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution, Normal
 
 from ..distributions.temperature import Schedule
-from .autoencoder import Autoencoder
+from .autoencoder import Autoencoder, intensities
 
 
 class GaussianVAE(Autoencoder):
@@ -53,6 +53,7 @@ class GaussianVAE(Autoencoder):
 
     def loss(self, x: Tensor, kl_weight: float | None = None) -> Tensor:
         """The negative ELBO of reparameterised draws, one number per example."""
+        x = intensities(x)
         mean, log_variance = self._raw(x)
         shape = (self.samples, *mean.shape)
         noise = torch.randn(shape, dtype=mean.dtype, device=mean.device)

@@ -44,7 +44,7 @@ from torch.distributions import Distribution, Independent, kl_divergence
 from ..distributions.temperature import Schedule
 from ..estimators.base import Estimator
 from ..estimators.nvil import NVIL
-from .autoencoder import Autoencoder
+from .autoencoder import Autoencoder, intensities
 from .latents import CountLatents, PosteriorKind, draws_of
 
 
@@ -103,6 +103,7 @@ class VAE(Autoencoder):
             x: Images with pixels in [0, 1], ``(B, *pixels)``.
             kl_weight: The weight of the divergence, instead of the model's own.
         """
+        x = intensities(x)
         q, p = self.latents(self.encoder(x))
         weight = self._weight(kl_weight)
         if isinstance(self.estimator, NVIL):
