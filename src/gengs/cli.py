@@ -1,4 +1,4 @@
-"""The command line: ``gengs measure``, ``gengs estimators``.
+"""The command line: ``gengs measure``, ``gengs synthetic``, ``gengs estimators``.
 
 Commands are dataclasses with a ``run`` method; their field docs are the help. Errors are one
 sentence on standard error; exit code 2 for bad usage, 1 for anything else that went wrong.
@@ -54,6 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 1
     from .experiments.measure import Measure
+    from .experiments.synthetic import Synthetic
 
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments == ["--version"]:
@@ -61,6 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     commands = (
         Annotated[Measure, tyro.conf.subcommand("measure", description=Measure.__doc__)]
+        | Annotated[Synthetic, tyro.conf.subcommand("synthetic", description=Synthetic.__doc__)]
         | Annotated[Estimators, tyro.conf.subcommand("estimators", description=Estimators.__doc__)]
     )
     command = tyro.cli(

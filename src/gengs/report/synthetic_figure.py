@@ -1,0 +1,77 @@
+"""The paper's Figure 3 for one law: loss, variance and both kinds of bias over the descent."""
+
+from __future__ import annotations
+
+__all__ = ["draw_descents"]
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from .synthetic_curves import PANELS, Curve
+from .synthetic_style import GROUPS, style
+
+
+def draw_descents(curves: Sequence[Curve], title: str) -> Figure:
+    """Four panels on log scales, with bands of two standard errors, and a legend by kind."""
+    figure = Figure(figsize=(12.5, 7.6), layout="constrained")
+    grid = figure.subplots(2, 2, sharex=True)
+    for axes, (panel, name) in zip(grid.flat, PANELS.items(), strict=True):
+        for curve in sorted(curves, key=lambda curve: style(curve.label, curve.group).width):
+            if panel in curve.panels:
+                _draw(axes, curve, panel)
+        axes.set_yscale("log")
+        axes.set_title(name, fontsize=10, loc="left")
+        axes.grid(alpha=0.25, lw=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(labelsize=8)
+        axes.margins(x=0.01)
+    for axes in grid[-1]:
+        axes.set_xlabel("step", fontsize=9)
+    figure.legend(
+        handles=_legend(curves),
+        loc="outside right upper",
+        fontsize=8.5,
+        frameon=False,
+        handlelength=2.6,
+        labelspacing=0.35,
+    )
+    figure.suptitle(title, fontsize=11, x=0.01, ha="left")
+    return figure
+
+
+def _draw(axes: Any, curve: Curve, panel: str) -> None:
+    look, band = style(curve.label, curve.group), curve.panels[panel]
+    order = 3 + look.width
+    line = {"color": look.colour, "ls": look.dash, "lw": look.width, "zorder": order}
+    if panel == "bias":
+        # a bias that cannot be told from none is only noise: faint
+        clear = band.mean / band.low > 2.718
+        seen = band.mean.copy()
+        seen[~clear] = float("nan")
+        axes.plot(band.step, band.mean, **{**line, "alpha": 0.18})
+        axes.plot(band.step, seen, **line)
+    else:
+        axes.plot(band.step, band.mean, **line)
+        shade = 0.16 if look.bold else 0.06
+        axes.fill_between(
+            band.step, band.low, band.high, color=look.colour, alpha=shade, lw=0, zorder=order - 1
+        )
+
+
+def _legend(curves: Sequence[Curve]) -> list[Line2D]:
+    handles: list[Line2D] = []
+    for group, title in GROUPS.items():
+        members = [curve for curve in curves if curve.group == group]
+        if not members:
+            continue
+        handles.append(Line2D([], [], ls="none", label=rf"$\bf{{{title.replace(' ', '~')}}}$"))
+        for curve in members:
+            look = style(curve.label, group)
+            label = curve.label + ("" if "bias" in curve.panels else " (another objective)")
+            handles.append(
+                Line2D([], [], color=look.colour, ls=look.dash, lw=look.width, label=label)
+            )
+    return handles
