@@ -188,7 +188,8 @@ def read_mat(path: str | Path, variable: str) -> Any:
     from scipy.io import loadmat
 
     try:
-        return loadmat(path, variable_names=[variable])[variable]
+        with Path(path).open("rb") as file:
+            return loadmat(file, variable_names=[variable])[variable]
     except FileNotFoundError:
         raise
     except KeyError:
@@ -200,7 +201,7 @@ def read_mat(path: str | Path, variable: str) -> Any:
 def read_npz(path: str | Path, name: str) -> Any:
     """One array of a numpy archive; an array of Python objects is refused."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return archive[name]
     except FileNotFoundError:
         raise
