@@ -102,9 +102,9 @@ class Synthetic:
         for name in ("seeds", "steps", "every", "window"):
             if getattr(self, name) < 1:
                 raise ValueError(f"expected a positive {name}, but got {getattr(self, name)}.")
-        for name in ("gradients", "final_gradients"):
+        for name in ("k", "gradients", "final_gradients"):
             if getattr(self, name) < 2:
-                raise ValueError(f"expected at least 2 {name}, but got {getattr(self, name)}.")
+                raise ValueError(f"expected {name} of at least 2, but got {getattr(self, name)}.")
         if self.seeds < 2:
             raise ValueError("expected at least 2 seeds: errors are taken from their spread.")
         if not self.rate > 0:

@@ -32,6 +32,11 @@ class Band:
     low: Array
     high: Array
 
+    @property
+    def clear(self) -> NDArray[np.bool_]:
+        """Where the mean is more than two standard errors from zero."""
+        return self.mean < np.e * self.low
+
 
 @dataclass(frozen=True)
 class Curve:

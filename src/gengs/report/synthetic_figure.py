@@ -7,6 +7,7 @@ __all__ = ["draw_descents"]
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -23,10 +24,13 @@ def draw_descents(curves: Sequence[Curve], title: str) -> Figure:
             if panel in curve.panels:
                 _draw(axes, curve, panel)
         axes.set_yscale("log")
+        if axes.get_ylim()[1] < 40 * axes.get_ylim()[0]:  # too few powers of ten to read from
+            axes.yaxis.set_minor_formatter(_plain)
+            axes.yaxis.set_major_formatter(_plain)
         axes.set_title(name, fontsize=10, loc="left")
         axes.grid(alpha=0.25, lw=0.6)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(labelsize=8)
+        axes.tick_params(labelsize=8, which="both")
         axes.margins(x=0.01)
     for axes in grid[-1]:
         axes.set_xlabel("step", fontsize=9)
@@ -47,18 +51,20 @@ def _draw(axes: Any, curve: Curve, panel: str) -> None:
     order = 3 + look.width
     line = {"color": look.colour, "ls": look.dash, "lw": look.width, "zorder": order}
     if panel == "bias":
-        # a bias that cannot be told from none is only noise: faint
-        clear = band.mean / band.low > 2.718
-        seen = band.mean.copy()
-        seen[~clear] = float("nan")
-        axes.plot(band.step, band.mean, **{**line, "alpha": 0.18})
-        axes.plot(band.step, seen, **line)
+        # what cannot be told from no bias is only noise: faint
+        axes.plot(band.step, band.mean, **{**line, "alpha": 0.15, "lw": 0.8})
+        axes.plot(band.step, np.where(band.clear, band.mean, np.nan), **line)
     else:
         axes.plot(band.step, band.mean, **line)
         shade = 0.16 if look.bold else 0.06
         axes.fill_between(
             band.step, band.low, band.high, color=look.colour, alpha=shade, lw=0, zorder=order - 1
         )
+
+
+def _plain(value: float, _: int) -> str:
+    digit = f"{value:.0e}"[0]
+    return f"{value:g}" if digit in "1235" else ""
 
 
 def _legend(curves: Sequence[Curve]) -> list[Line2D]:
