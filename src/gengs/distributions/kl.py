@@ -100,6 +100,8 @@ def _binomial(q: Binomial, p: Binomial) -> Tensor:
 
 def _categorical_kl(log_q: Tensor, log_p: Tensor) -> Tensor:
     log_q, log_p = torch.broadcast_tensors(log_q, log_p)
+    if inspectable(log_q, log_p) and log_q.numel() and log_q.min() > -torch.inf:
+        return (log_q.exp() * (log_q - log_p)).sum(-1)  # the usual case, in half the time
     possible = log_q > -torch.inf
     # double where: impossible atoms of q contribute 0 and send no NaN back
     ratio = log_q.where(possible, 0.0) - log_p.where(possible, 0.0)
@@ -123,5 +125,5 @@ def _require_equal_atoms(q: Finite, p: Finite) -> None:
     if not bool((q.atoms == p.atoms).all()):
         raise ValueError(
             "kl_divergence expects two Finite laws on the same atoms, but the atoms differ; "
-            "truncate both to one window."
+            "truncate both to one window, as in truncate(p, window=q.certificate.window)."
         )
