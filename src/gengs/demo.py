@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["main"]
 
 import sys
+import tempfile
 from pathlib import Path
 
 import torch
@@ -14,7 +15,7 @@ from . import RLOO, GenGS, MidCDF, Relaxed, lab, truncate
 
 
 def main(folder: Path) -> None:
-    """Truncate, relax, differentiate, compare; a picture goes into ``folder``."""
+    """Truncate, relax, differentiate, compare, descend; pictures go into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
 
@@ -36,13 +37,21 @@ def main(folder: Path) -> None:
     )
     print("   " + str(result).replace("\n", "\n   "))
 
+    print("\n4. Does it matter? From rate 10 towards target 20, one gradient a step, ten seeds:")
+    from .experiments.synthetic import Synthetic
+
+    names = ("RF*", "UnOrd", "GenGS", "mid-CDF")
+    run = Path(tempfile.mkdtemp(prefix="synthetic-", dir=folder))
+    Synthetic(estimators=names, steps=500, out=run, workers=1).run()
+
     from .report.truncation_grid import truncation_grid
 
     picture = folder / "truncation.png"
     truncation_grid().savefig(picture, dpi=150)
     chart = folder / "estimators.png"
     result.plot().savefig(chart, dpi=150)
-    print(f"\n4. Pictures: {picture.resolve()}\n             {chart.resolve()}")
+    pictures = [picture, chart, run / "figure.png", run / "figure.html"]
+    print("\n5. Pictures: " + "\n             ".join(str(path.resolve()) for path in pictures))
 
 
 if __name__ == "__main__":

@@ -98,12 +98,16 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     return [
         row["estimator"],
         _with_error(row["excess"], row["excess_se"]),
-        f"{row['variance']:.3g}",
+        _number(row["variance"]),
         "—" if row["bias"] is None else _with_error(row["bias"], row["bias_ci"]),
-        "—" if row["error"] is None else f"{row['error']:.3g}",
+        "—" if row["error"] is None else _number(row["error"]),
         str(row["evaluations"]),
         "—" if time is None else f"{time:.2f}",
     ]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if 1000 <= value < 1e7 else f"{value:.3g}"
 
 
 def _with_error(value: float, error: float) -> str:
