@@ -86,8 +86,7 @@ class Loop:
         self.module.train()
         stop = False
         while self.step < self.training.steps and not stop:
-            overdue = time.monotonic() - self.saved_at >= self.machine.checkpoint_seconds
-            stop, overdue = self.advance(interruption.requested, overdue)
+            stop, overdue = self.advance(interruption)
             every = self.machine.checkpoint_steps
             if stop or overdue or (every is not None and self.step % every == 0):
                 self.save()
@@ -100,8 +99,8 @@ class Loop:
         self.fabric.barrier()
         return True
 
-    def advance(self, stop: bool, overdue: bool) -> tuple[bool, bool]:
-        """One step of the training, and what all processes agreed to do after it."""
+    def advance(self, interruption: Interruption) -> tuple[bool, bool]:
+        """One step of the training; whether all processes agreed to stop, or to save, after it."""
         batch = self.fabric.to_device(self.task.data.batch(self.step, self.rank, self.world))
         before = generators(self.fabric.device)
         for optimizer in self.optimizers:
@@ -118,6 +117,8 @@ class Loop:
 
         names = sorted(outputs, key=lambda name: (name != "loss", name))  # for all processes
         facts = torch.stack([outputs[name].detach().double().reshape(()) for name in names])
+        stop = interruption.requested
+        overdue = time.monotonic() - self.saved_at >= self.machine.checkpoint_seconds
         if self.world > 1:
             wishes = torch.tensor([stop, overdue], dtype=facts.dtype, device=facts.device)
             facts, wishes = self.fabric.all_reduce((facts, wishes))

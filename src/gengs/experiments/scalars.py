@@ -33,6 +33,8 @@ class Scalars:
         if self._writer is None:
             return
         for name, value in values.items():
+            if getattr(value, "shape", None) == ():  # a tensor's or NumPy's number
+                value = value.item()
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 self._writer.add_scalar(f"{kind}/{name}", value, step)
 

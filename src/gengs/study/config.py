@@ -1,12 +1,23 @@
 """An experiment's configuration, a frozen dataclass, as JSON and back.
 
 The fields are the command line and the record. A field that says how to run rather than what (the
-folder, the progress bar) is made with :func:`unrecorded` and may differ when a run is resumed.
+folder, the progress bar) is marked with ``UNRECORDED`` and may differ when a run is resumed.
+
+Example:
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Config:
+    ...     rate: float = 0.1
+    ...     folder: Path = dataclasses.field(default=Path("runs"), metadata=UNRECORDED)
+    >>> to_json(Config())
+    {'rate': 0.1}
+    >>> from_json(Config, {"rat": 1})
+    Traceback (most recent call last):
+    ValueError: unknown key 'rat' in config; did you mean 'rate'?
 """
 
 from __future__ import annotations
 
-__all__ = ["changes", "from_json", "nearest", "to_json", "unrecorded"]
+__all__ = ["UNRECORDED", "changes", "from_json", "nearest", "to_json"]
 
 import dataclasses
 import difflib
@@ -19,19 +30,8 @@ from typing import Any, Literal, TypeVar
 
 T = TypeVar("T")
 
-
-def unrecorded(default: T) -> T:
-    """The default of a field that is no part of the record.
-
-    Example:
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Config:
-        ...     rate: float = 0.1
-        ...     folder: Path = unrecorded(Path("runs"))
-        >>> to_json(Config())
-        {'rate': 0.1}
-    """
-    return dataclasses.field(default=default, metadata={"recorded": False})
+UNRECORDED = {"recorded": False}
+"""The ``metadata`` of a field that is no part of the record."""
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
@@ -71,7 +71,7 @@ def from_json(kind: type[T], values: Mapping[str, Any], where: str = "config") -
 
 def changes(before: Any, after: Any) -> list[str]:
     """The recorded fields in which two configurations differ, as ``name: old -> new``."""
-    old, new = to_json(before), to_json(after)
+    old, new = (to_json(from_json(type(one), to_json(one))) for one in (before, after))
     # By representation, for which NaN equals NaN.
     return [
         f"{key}: {old[key]!r} -> {new[key]!r}" for key in new if repr(old[key]) != repr(new[key])
