@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .synthetic_style import place
+
 Array = NDArray[np.float64]
 
 PANELS = {
@@ -34,8 +36,8 @@ class Band:
 
     @property
     def clear(self) -> NDArray[np.bool_]:
-        """Where the mean is more than two standard errors from zero."""
-        return self.mean < np.e * self.low
+        """Where the mean is more than three standard errors from zero."""
+        return self.mean < np.exp(2 / 3) * self.low
 
 
 @dataclass(frozen=True)
@@ -48,18 +50,19 @@ class Curve:
 
 
 def curves(records: Sequence[Mapping[str, Any]], window: int, points: int = 200) -> list[Curve]:
-    """Moving averages over the last ``window`` steps, at about ``points`` of them.
+    """Moving averages over the last ``window`` steps (the bias: five times as many).
 
     Bands multiply and divide by ``exp(2 s.e. / mean)``, so that they stay positive on a log scale.
     The standard error of an averaged loss is at most the average of the standard errors, which is
-    what is taken; biases are averaged with their sign, and their errors as independent ones.
+    what is taken; biases are averaged with their sign, and their errors as independent ones. The
+    loss is thinned to about ``points`` steps.
     """
     found: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         found.setdefault(record["estimator"], []).append(record)
     return [
         Curve(label, lines[-1]["group"], _panels(lines, window, points))
-        for label, lines in found.items()
+        for label, lines in sorted(found.items(), key=lambda item: place(item[0]))
         if lines[-1].get("last")
     ]
 
@@ -82,6 +85,7 @@ def _panels(lines: Sequence[Mapping[str, Any]], window: int, points: int) -> dic
                 steps, mean, _moving(steps, _array(measured, f"{name}_se"), window)
             )
     if "bias" in measured[0]:
+        window *= 5  # it hardly moves, and much less of it than of its noise is to be seen
         bias = np.array([line["bias"] for line in measured], dtype=np.float64)  # (M, parameters)
         mean = np.linalg.norm(_moving(steps, bias, window), axis=-1)
         squares = _moving(steps, _array(measured, "bias_se") ** 2, window)

@@ -14,26 +14,28 @@ from matplotlib.lines import Line2D
 from .synthetic_curves import PANELS, Curve
 from .synthetic_style import GROUPS, style
 
+_NOTE = (
+    "Moving averages; bands: two standard errors over the seeds. "
+    "Third panel: drawn where it is more than three standard errors from zero."
+)
+
 
 def draw_descents(curves: Sequence[Curve], title: str) -> Figure:
     """Four panels on log scales, with bands of two standard errors, and a legend by kind."""
     figure = Figure(figsize=(12.5, 7.6), layout="constrained")
     grid = figure.subplots(2, 2, sharex=True)
     for axes, (panel, name) in zip(grid.flat, PANELS.items(), strict=True):
-        for curve in sorted(curves, key=lambda curve: style(curve.label, curve.group).width):
+        for curve in curves:
             if panel in curve.panels:
                 _draw(axes, curve, panel)
-        axes.set_yscale("log")
-        if axes.get_ylim()[1] < 40 * axes.get_ylim()[0]:  # too few powers of ten to read from
-            axes.yaxis.set_minor_formatter(_plain)
-            axes.yaxis.set_major_formatter(_plain)
+        _scales(axes, panel, curves)
         axes.set_title(name, fontsize=10, loc="left")
         axes.grid(alpha=0.25, lw=0.6)
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(labelsize=8, which="both")
         axes.margins(x=0.01)
     for axes in grid[-1]:
-        axes.set_xlabel("step", fontsize=9)
+        axes.set_xlabel("step (square-root scale)", fontsize=9)
     figure.legend(
         handles=_legend(curves),
         loc="outside right upper",
@@ -43,6 +45,7 @@ def draw_descents(curves: Sequence[Curve], title: str) -> Figure:
         labelspacing=0.35,
     )
     figure.suptitle(title, fontsize=11, x=0.01, ha="left")
+    figure.supxlabel(_NOTE, fontsize=8, color="0.4", x=0.01, ha="left")
     return figure
 
 
@@ -51,15 +54,33 @@ def _draw(axes: Any, curve: Curve, panel: str) -> None:
     order = 3 + look.width
     line = {"color": look.colour, "ls": look.dash, "lw": look.width, "zorder": order}
     if panel == "bias":
-        # what cannot be told from no bias is only noise: faint
-        axes.plot(band.step, band.mean, **{**line, "alpha": 0.15, "lw": 0.8})
         axes.plot(band.step, np.where(band.clear, band.mean, np.nan), **line)
-    else:
-        axes.plot(band.step, band.mean, **line)
-        shade = 0.16 if look.bold else 0.06
-        axes.fill_between(
-            band.step, band.low, band.high, color=look.colour, alpha=shade, lw=0, zorder=order - 1
-        )
+        return
+    axes.plot(band.step, band.mean, **line)
+    shade = 0.14 if look.bold else 0.035
+    axes.fill_between(
+        band.step, band.low, band.high, color=look.colour, alpha=shade, lw=0, zorder=order - 1
+    )
+
+
+def _scales(axes: Any, panel: str, curves: Sequence[Curve]) -> None:
+    """A log scale; along the steps a square root, as most happens early."""
+    axes.set_xscale("function", functions=(_root, np.square))
+    last = max(curve.panels["excess"].step[-1] for curve in curves)
+    axes.set_xticks([last * share for share in (0, 0.025, 0.1, 0.25, 0.5, 0.75, 1)])
+    axes.set_yscale("log")
+    if panel == "bias":
+        bands = [curve.panels["bias"] for curve in curves if "bias" in curve.panels]
+        if not any(band.clear.any() for band in bands):
+            axes.text(0.5, 0.5, "none found", ha="center", transform=axes.transAxes, color="0.5")
+    low, high = axes.get_ylim()
+    if high < 40 * low:  # too few powers of ten to read from
+        axes.yaxis.set_minor_formatter(_plain)
+        axes.yaxis.set_major_formatter(_plain)
+
+
+def _root(step: Any) -> Any:
+    return np.sqrt(np.maximum(step, 0))
 
 
 def _plain(value: float, _: int) -> str:

@@ -36,12 +36,15 @@ def interactive_descents(curves: Sequence[Curve], title: str) -> str:
                 if panel not in curve.panels:
                     continue
                 band = curve.panels[panel]
+                sparse = panel == "bias"  # shown only where there is one
                 place = {"row": number // 2 + 1, "col": number % 2 + 1}
                 heading = {"text": f"<b>{GROUPS[group]}</b>"} if group not in titled else None
                 figure.add_trace(
                     Scatter(
                         x=band.step,
-                        y=_rounded(band.mean),
+                        y=_rounded(
+                            np.where(band.clear, band.mean, np.nan) if sparse else band.mean
+                        ),
                         showlegend=panel == "excess",
                         legendgrouptitle=heading if panel == "excess" else None,
                         hovertemplate=f"{curve.label}: %{{y:.4g}} at step %{{x}}<extra></extra>",
@@ -50,6 +53,8 @@ def interactive_descents(curves: Sequence[Curve], title: str) -> str:
                     **place,
                 )
                 titled.add(group)
+                if sparse:
+                    continue
                 figure.add_trace(
                     Scatter(
                         x=np.concatenate([band.step, band.step[::-1]]),

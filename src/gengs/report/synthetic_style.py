@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["GROUPS", "Style", "style"]
+__all__ = ["GROUPS", "Style", "place", "style"]
 
 from dataclasses import dataclass
 from typing import Literal
@@ -15,7 +15,7 @@ GROUPS = {
     "relaxed control": "Relaxed control variates",
     "GenGS": "GenGS",
     "relaxation": "Other relaxations",
-    "steps": "Exact draws, ours",
+    "steps": "Steps between atoms",
 }
 """The kinds of estimators, in the order of the legend."""
 
@@ -65,6 +65,11 @@ _HUES = {
     "relaxation": "#c26a00",
     "steps": "#08519c",
 }
+
+
+def place(label: str) -> int:
+    """Where an estimator stands in a legend."""
+    return list(_STYLES).index(label) if label in _STYLES else len(_STYLES)
 
 
 def style(label: str, group: str) -> Style:
