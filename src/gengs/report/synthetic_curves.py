@@ -49,13 +49,13 @@ class Curve:
     panels: dict[str, Band]
 
 
-def curves(records: Sequence[Mapping[str, Any]], window: int, points: int = 200) -> list[Curve]:
+def curves(records: Sequence[Mapping[str, Any]], window: int, points: int = 90) -> list[Curve]:
     """Moving averages over the last ``window`` steps (the bias: five times as many).
 
     Bands multiply and divide by ``exp(2 s.e. / mean)``, so that they stay positive on a log scale.
     The standard error of an averaged loss is at most the average of the standard errors, which is
-    what is taken; biases are averaged with their sign, and their errors as independent ones. The
-    loss is thinned to about ``points`` steps.
+    what is taken; biases are averaged with their sign, and their errors as independent ones. At
+    most ``points`` points are kept of a curve.
     """
     found: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
@@ -70,11 +70,9 @@ def curves(records: Sequence[Mapping[str, Any]], window: int, points: int = 200)
 def _panels(lines: Sequence[Mapping[str, Any]], window: int, points: int) -> dict[str, Band]:
     minimum = float(lines[-1]["minimum"])
     steps = _array(lines, "step")
-    stride = max(1, len(lines) // points)
-    thin = np.unique(np.append(np.arange(0, len(lines), stride), len(lines) - 1))
     loss = _moving(steps, _array(lines, "loss") - minimum, window)
     spread = _moving(steps, _array(lines, "loss_se"), window)
-    panels = {"excess": _band(steps[thin], loss[thin], spread[thin])}
+    panels = {"excess": _band(steps, loss, spread)}
 
     measured = [line for line in lines if "variance" in line]
     steps = _array(measured, "step")
@@ -90,7 +88,14 @@ def _panels(lines: Sequence[Mapping[str, Any]], window: int, points: int) -> dic
         mean = np.linalg.norm(_moving(steps, bias, window), axis=-1)
         squares = _moving(steps, _array(measured, "bias_se") ** 2, window)
         panels["bias"] = _band(steps, mean, np.sqrt(squares / _count(steps, window)))
-    return panels
+    return {name: _thinned(band, points) for name, band in panels.items()}
+
+
+def _thinned(band: Band, points: int) -> Band:
+    """Fewer points, closer to each other in the beginning, where most happens."""
+    last = len(band.step) - 1
+    kept = np.unique(np.round(last * np.linspace(0, 1, points) ** 2).astype(np.intp))
+    return Band(band.step[kept], band.mean[kept], band.low[kept], band.high[kept])
 
 
 def _array(lines: Sequence[Mapping[str, Any]], name: str) -> Array:
