@@ -4,15 +4,15 @@ from __future__ import annotations
 
 __all__ = ["draw_descents"]
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from .synthetic_curves import PANELS, Curve
-from .synthetic_style import GROUPS, style
+from .synthetic_curves import PANELS, Band, Curve
+from .synthetic_style import GROUPS, Style, styles
 
 _NOTE = (
     "Moving averages; bands: two standard errors over the seeds. "
@@ -22,12 +22,13 @@ _NOTE = (
 
 def draw_descents(curves: Sequence[Curve], title: str) -> Figure:
     """Four panels on log scales, with bands of two standard errors, and a legend by kind."""
+    looks = styles((curve.label, curve.group) for curve in curves)
     figure = Figure(figsize=(12.5, 7.6), layout="constrained")
     grid = figure.subplots(2, 2, sharex=True)
     for axes, (panel, name) in zip(grid.flat, PANELS.items(), strict=True):
         for curve in curves:
             if panel in curve.panels:
-                _draw(axes, curve, panel)
+                _draw(axes, curve.panels[panel], panel, looks[curve.label])
         _scales(axes, panel, curves)
         axes.set_title(name, fontsize=10, loc="left")
         axes.grid(alpha=0.25, lw=0.6)
@@ -37,7 +38,7 @@ def draw_descents(curves: Sequence[Curve], title: str) -> Figure:
     for axes in grid[-1]:
         axes.set_xlabel("step (square-root scale)", fontsize=9)
     figure.legend(
-        handles=_legend(curves),
+        handles=_legend(curves, looks),
         loc="outside right upper",
         fontsize=8.5,
         frameon=False,
@@ -49,8 +50,7 @@ def draw_descents(curves: Sequence[Curve], title: str) -> Figure:
     return figure
 
 
-def _draw(axes: Any, curve: Curve, panel: str) -> None:
-    look, band = style(curve.label, curve.group), curve.panels[panel]
+def _draw(axes: Any, band: Band, panel: str, look: Style) -> None:
     order = 3 + look.width
     line = {"color": look.colour, "ls": look.dash, "lw": look.width, "zorder": order}
     if panel == "bias":
@@ -88,7 +88,7 @@ def _plain(value: float, _: int) -> str:
     return f"{value:g}" if digit in "1235" else ""
 
 
-def _legend(curves: Sequence[Curve]) -> list[Line2D]:
+def _legend(curves: Sequence[Curve], looks: Mapping[str, Style]) -> list[Line2D]:
     handles: list[Line2D] = []
     for group, title in GROUPS.items():
         members = [curve for curve in curves if curve.group == group]
@@ -96,7 +96,7 @@ def _legend(curves: Sequence[Curve]) -> list[Line2D]:
             continue
         handles.append(Line2D([], [], ls="none", label=rf"$\bf{{{title.replace(' ', '~')}}}$"))
         for curve in members:
-            look = style(curve.label, group)
+            look = looks[curve.label]
             label = curve.label + ("" if "bias" in curve.panels else " (another objective)")
             handles.append(
                 Line2D([], [], color=look.colour, ls=look.dash, lw=look.width, label=label)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .synthetic_curves import PANELS, Curve
-from .synthetic_style import GROUPS, style
+from .synthetic_style import GROUPS, styles
 
 _DASH = {"solid": "solid", "dashed": "dash", "dotted": "dot", "dashdot": "dashdot"}
 
@@ -23,10 +23,11 @@ def interactive_descents(curves: Sequence[Curve], title: str) -> str:
     figure: Figure = make_subplots(
         2, 2, shared_xaxes=True, subplot_titles=list(PANELS.values()), vertical_spacing=0.08
     )
+    looks = styles((curve.label, curve.group) for curve in curves)
     titled: set[str] = set()
     for group in GROUPS:
         for curve in (one for one in curves if one.group == group):
-            look = style(curve.label, group)
+            look = looks[curve.label]
             common: dict[str, Any] = {
                 "legendgroup": curve.label,
                 "name": curve.label,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["GROUPS", "Style", "place", "style"]
+__all__ = ["GROUPS", "Style", "place", "styles"]
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -72,6 +73,25 @@ def place(label: str) -> int:
     return list(_STYLES).index(label) if label in _STYLES else len(_STYLES)
 
 
-def style(label: str, group: str) -> Style:
-    """The style of an estimator; one with settings of its own is dotted, in its kind's hue."""
-    return _STYLES.get(label) or Style(_HUES[group], "dotted", 1.6)
+def styles(estimators: Iterable[tuple[str, str]]) -> dict[str, Style]:
+    """The style of each estimator, from its label and group.
+
+    Those with settings of their own take their kind's hue, each a shade lighter than the last.
+    """
+    found: dict[str, Style] = {}
+    custom: dict[str, int] = {}
+    for label, group in estimators:
+        if label in _STYLES:
+            found[label] = _STYLES[label]
+            continue
+        number = custom[group] = custom.get(group, -1) + 1
+        dash: Dash = ("solid", "dashed", "dotted", "dashdot")[number % 4]
+        found[label] = Style(_lighter(_HUES[group], number), dash, 1.8)
+    return found
+
+
+def _lighter(colour: str, number: int) -> str:
+    """Mixed with white: by a sixth of the way for each number, at most two thirds."""
+    share = min(number, 4) / 6
+    parts = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(part + (255 - part) * share):02x}" for part in parts)
