@@ -32,6 +32,7 @@ __all__ = ["Measurement", "Row", "measure"]
 import math
 import time
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -86,12 +87,11 @@ class Measurement:
     """The number of gradients per estimator."""
 
     def __getitem__(self, name: str) -> Row:
-        for row in self.rows:
-            if row.estimator == name:
-                return row
-        found = [row for row in self.rows if row.estimator.partition("(")[0] == name]
-        if len(found) == 1:
-            return found[0]
+        whole = [row for row in self.rows if row.estimator == name]
+        head = [row for row in self.rows if row.estimator.partition("(")[0] == name]
+        for found in (whole, head):
+            if len(found) == 1:
+                return found[0]
         raise KeyError(f"expected one of {[row.estimator for row in self.rows]}, got {name!r}")
 
     def __iter__(self) -> Iterator[Row]:
@@ -106,7 +106,10 @@ class Measurement:
             "exact": self.exact.tolist(),
             "source": self.source,
             "replicates": self.replicates,
-            "rows": [asdict(row) for row in self.rows],
+            # JSON has no NaN: what has no value is null
+            "rows": [
+                {k: None if v != v else v for k, v in asdict(row).items()} for row in self.rows
+            ],
         }
 
     def to_dataframe(self) -> DataFrame:
@@ -172,7 +175,7 @@ class Measurement:
 def measure(
     cost: Cost,
     q: Distribution,
-    estimators: Sequence[Estimator],
+    estimators: Sequence[Estimator] | Estimator,
     *,
     replicates: int = 10_000,
     exact: Tensor | None = None,
@@ -187,7 +190,7 @@ def measure(
             values with further batch dimensions in front, as replicates run side by side.
         q: The law, built from tensors that require a gradient. All leaves it was built from are
             the parameters; the gradient is that of the sum over the batch.
-        estimators: The estimators, as they are: in training mode, not trained meanwhile.
+        estimators: The estimators, in training mode; copies are measured, they stay as they are.
         replicates: The number of independent gradients per estimator.
         exact: The exact gradient, where you know it: flattened over the parameters.
         warm_up: Steps in which an estimator with parts of its own (a baseline) may train them.
@@ -207,7 +210,8 @@ def measure(
             exact, source = exact.detach().flatten().double(), "given"
             _require_size(exact, parameters)
         rows = []
-        for estimator in estimators:
+        for given in [estimators] if isinstance(estimators, Estimator) else estimators:
+            estimator = deepcopy(given).train()
             _warm_up(estimator, cost, q, warm_up)
             gradients = _gradients(estimator, cost, q, parameters, replicates, vectorise)
             elapsed = _milliseconds(estimator, cost, q, parameters)
@@ -255,19 +259,35 @@ def _gradients(
     vectorise: bool,
 ) -> Tensor:
     """Independent gradients, one per row: (replicates, number of parameters)."""
-    estimator.train()
     rows: list[Tensor] = []
     done = 0
     # side by side as many as keep a table of a few million entries
-    at_once = max(1, min(replicates, 2_000_000 // _table_size(q))) if vectorise else 1
+    at_once = max(1, min(replicates, 2_000_000 // _table_size(q)))
     while done < replicates:
+        if not vectorise:
+            value = estimator.expect(cost, q).sum()
+            rows.append(_gradient(value, parameters).unsqueeze(0))
+            done += 1
+            continue
         now = min(at_once, replicates - done)
         split = split_parameters(q, now)
-        value = estimator.expect(cost, split.law)
-        tensors = torch.autograd.grad(value.sum(), split.tensors, allow_unused=True)
+        value = estimator.expect(cost, split.law).sum()
+        tensors = torch.autograd.grad(value, split.tensors, retain_graph=True, allow_unused=True)
+        if done == 0:
+            _require_separate_cost(value, parameters)
         rows.append(split.pull_back(tensors, parameters))
         done += now
     return torch.cat(rows).double()
+
+
+def _require_separate_cost(value: Tensor, parameters: Sequence[Tensor]) -> None:
+    """Replicates have copies of the law's tensors: what the cost takes from them is not seen."""
+    direct = torch.autograd.grad(value, parameters, retain_graph=True, allow_unused=True)
+    if any(gradient is not None for gradient in direct):
+        raise ValueError(
+            "measure expects a `cost` that depends on the law's parameters through its draws only; "
+            "detach them in the cost, or measure with vectorise=False."
+        )
 
 
 def _exact_gradient(
@@ -278,16 +298,14 @@ def _exact_gradient(
     except ValueError:
         estimator = RLOO(1000)
         means = [
-            _flat(
-                torch.autograd.grad(estimator.expect(cost, q).sum(), parameters, retain_graph=True)
-            )
+            _gradient(estimator.expect(cost, q).sum(), parameters)
             for _ in range(_REFERENCE_DRAWS // 1000)
         ]
         stacked = torch.stack(means)
         spread = float((stacked.var(0) / len(stacked)).sum().sqrt())
         source = f"from {_REFERENCE_DRAWS} draws of RLOO(1000), s.e. {spread:.2g}"
         return stacked.mean(0), source
-    return _flat(torch.autograd.grad(value.sum(), parameters, retain_graph=True)), source
+    return _gradient(value.sum(), parameters), source
 
 
 def _warm_up(estimator: Estimator, cost: Cost, q: Distribution, steps: int) -> None:
@@ -338,11 +356,23 @@ def _evaluations(estimator: Estimator, cost: Cost, q: Distribution) -> int:
 def _table_size(q: Distribution) -> int:
     while isinstance(q, Independent):
         q = q.base_dist
-    return max(q.batch_shape.numel() * int(getattr(q, "num_atoms", 1)), 1)
+    atoms = getattr(q, "num_atoms", None)
+    if atoms is None:  # what a truncation on the way would keep
+        try:
+            atoms = 12 * float(q.stddev.detach().max()) + 32
+        except (NotImplementedError, RuntimeError):
+            atoms = 1000
+    return max(q.batch_shape.numel() * int(atoms), 1)
 
 
-def _flat(tensors: Sequence[Tensor]) -> Tensor:
-    return torch.cat([tensor.flatten() for tensor in tensors]).double()
+def _gradient(value: Tensor, parameters: Sequence[Tensor]) -> Tensor:
+    """The gradient in all parameters, flattened; zero where one takes no part."""
+    found = torch.autograd.grad(value, list(parameters), retain_graph=True, allow_unused=True)
+    parts = [
+        torch.zeros_like(parameter) if gradient is None else gradient
+        for gradient, parameter in zip(found, parameters, strict=True)
+    ]
+    return torch.cat([part.flatten() for part in parts]).double()
 
 
 def _require_size(exact: Tensor, parameters: Sequence[Tensor]) -> None:

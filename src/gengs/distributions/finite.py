@@ -93,6 +93,8 @@ class Finite(Distribution):
             require_finite("atoms", atoms, "Finite")
         dtype = given.dtype if given.is_floating_point() else weights.dtype
         self._build(atoms, log_weights - total, event_dim, dtype, validate)
+        if validate:
+            self._require_distinct_atoms()
 
     @classmethod
     def _of_log_pmf(
@@ -145,11 +147,16 @@ class Finite(Distribution):
     @constraints.dependent_property(is_discrete=True)
     def support(self) -> constraints.Constraint:
         """The set of atoms, as a constraint that can be checked."""
-        return _OneOf(self.atoms, self.event_dim)
+        return _OneOf(self)
 
-    def mix(self, weights: Tensor) -> Tensor:
-        r"""The linear map :math:`\mathcal{T}(w) = \sum_k w_k c_k`: weights to values."""
-        atoms = self.atoms
+    def mix(self, weights: Tensor, atoms: Tensor | None = None) -> Tensor:
+        r"""The linear map :math:`\mathcal{T}(w) = \sum_k w_k c_k`: weights to values.
+
+        Args:
+            weights: Weights ``(*sample, *batch, n)``.
+            atoms: Other values of the same shape in place of the atoms.
+        """
+        atoms = self.atoms if atoms is None else atoms
         weights = weights.to(torch.promote_types(atoms.dtype, weights.dtype))
         atoms = atoms.to(weights.dtype)
         if atoms.dim() == 1:
@@ -255,6 +262,17 @@ class Finite(Distribution):
         index = index.expand(*index.shape[: index.dim() - self.event_dim - 1], *self.event_shape, 1)
         return atoms.expand(*index.shape[:-1], self.num_atoms).gather(-1, index).squeeze(-1)
 
+    def _require_distinct_atoms(self) -> None:
+        """Two atoms of one value would share its probability, and ``log_prob`` knows one index."""
+        shared = self.atoms.dim() == 1 + self.event_dim  # others are made by rules, not by hand
+        if shared and inspectable(self.atoms) and self.num_atoms <= 10_000:
+            distinct = len(self.atoms.detach().unique(dim=0))
+            if distinct < self.num_atoms:
+                raise ValueError(
+                    f"Finite expects distinct `atoms`, but only {distinct} of the {self.num_atoms} "
+                    "are; add up the probabilities of those that are equal."
+                )
+
     def _require_scalar_atoms(self, what: str) -> None:
         if self.event_dim:
             raise TypeError(
@@ -263,23 +281,20 @@ class Finite(Distribution):
 
 
 class _OneOf(constraints.Constraint):
-    """Values that equal one of the atoms."""
+    """Values that equal one of a law's atoms."""
 
     is_discrete = True
 
-    def __init__(self, atoms: Tensor, event_dim: int) -> None:
-        self._atoms, self._event_dim = atoms, event_dim
+    def __init__(self, law: Finite) -> None:
+        self._law = law
         super().__init__()
 
     @property
     def event_dim(self) -> int:  # type: ignore[override]
-        return self._event_dim
+        return self._law.event_dim
 
     def check(self, value: Tensor) -> Tensor:
-        hits = value.unsqueeze(-1 - self._event_dim) == self._atoms
-        for _ in range(self._event_dim):
-            hits = hits.all(-1)
-        return hits.any(-1)
+        return self._law.index_of(value)[1]
 
 
 def _at_least_float32(dtype: torch.dtype) -> torch.dtype:

@@ -93,7 +93,9 @@ class _FollowTable(torch.autograd.Function):
         beyond = weights.flip(-1).cumsum(-1).flip(-1)  # sum over k >= j; nothing for the last j
         moved = -grad.detach().unsqueeze(-1) * ratio[..., :-1] * beyond.to(grad.dtype)
         moved = torch.nn.functional.pad(moved, (0, 1)).sum_to_size(logits.shape)
-        return None, _NotTwice.apply(moved.to(logits.dtype), grad, logits), None, None, None
+        # learned atoms move with the one that was drawn
+        gradient = _NotTwice.apply(moved.to(logits.dtype), grad, logits)
+        return grad, gradient, None, None, None
 
 
 def _to_neighbours(atoms: Tensor, index: Tensor) -> Tensor:

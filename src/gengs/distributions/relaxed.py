@@ -110,9 +110,10 @@ class Relaxed(Distribution):
             noise = self._log_noise(shape, generator)
             return fused_value(self.logits, noise, self.atoms, float(self.temperature))
         weights = self._weights(shape, generator)
-        value = self.law.mix(weights)
         if not hard:
-            return value
+            return self.law.mix(weights)
+        # learned atoms move with the one that was drawn; the weights' gradient is the relaxed one
+        value = self.law.mix(weights, self.atoms.detach())
         atom = self.law._atoms_at(weights.detach().argmax(-1))
         return atom + (value - value.detach())  # exactly the atom: value + (atom - value) rounds
 

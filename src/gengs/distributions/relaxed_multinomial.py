@@ -14,6 +14,8 @@ from __future__ import annotations
 
 __all__ = ["RelaxedMultinomial"]
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.distributions import Distribution, Multinomial, constraints
@@ -53,6 +55,18 @@ class RelaxedMultinomial(Distribution):
     def support(self) -> constraints.Constraint:
         """Counts with the right sum."""
         return self.law.support
+
+    def expand(self, batch_shape: _size, _instance: Any = None) -> RelaxedMultinomial:
+        result = self._get_checked_instance(RelaxedMultinomial, _instance)
+        result.temperature, result.law = self.temperature, self.law.expand(batch_shape)
+        super(RelaxedMultinomial, result).__init__(
+            result.law.batch_shape, result.law.event_shape, validate_args=False
+        )
+        result._validate_args = self._validate_args
+        return result
+
+    def __repr__(self) -> str:
+        return f"RelaxedMultinomial(temperature: {self.temperature}, law: {self.law})"
 
     def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
         return self.law.sample(torch.Size(sample_shape))

@@ -89,6 +89,9 @@ class StraightThrough(Distribution):
     def mode(self) -> Tensor:
         return self.law.mode
 
+    def __repr__(self) -> str:
+        return f"StraightThrough(temperature: {self.temperature}, law: {self.law})"
+
     def expand(self, batch_shape: _size, _instance: Any = None) -> StraightThrough:
         result = self._get_checked_instance(StraightThrough, _instance)
         result._set(self.relaxed.expand(batch_shape))

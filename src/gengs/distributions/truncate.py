@@ -16,6 +16,7 @@ __all__ = ["truncate"]
 import operator
 
 import torch
+from torch import Tensor
 from torch.distributions import (
     Bernoulli,
     Categorical,
@@ -37,7 +38,7 @@ from .truncation import (
     window_of_mass,
     window_of_tolerance,
 )
-from .validation import validates
+from .validation import inspectable, validates
 
 
 def truncate(
@@ -75,6 +76,8 @@ def truncate(
         >>> truncate(torch.distributions.Poisson(torch.tensor(1e6)), tolerance=1e-6).num_atoms
         9784
     """
+    if not isinstance(law, Distribution):
+        raise TypeError(f"truncate expects a torch distribution, but got {type(law).__name__}.")
     validate = validates(validate_args)
     if isinstance(law, Independent):
         raise TypeError(
@@ -127,15 +130,29 @@ def _cut(family: Family, window: Window, validate: bool) -> Finite:
     nothing_below = _nothing_below(family, window)
     if window.size == 1:
         log_pmf = torch.zeros_like(family.log_pmf(k))  # one atom carries everything
+        log_pmf = log_pmf + 0.0 * family.like  # with a gradient, zero, where the law has one
     else:
         log_pmf = family.clipped_log_pmf(k, nothing_below)
     atoms = k.to(torch.promote_types(log_pmf.dtype, torch.float32))
     result = Finite._of_log_pmf(atoms, log_pmf, 0, log_pmf.dtype, validate)
     result.certificate = Certificate(family, window)
+    if validate and type(family) is Family:
+        _require_normalised(family, log_pmf.detach())
     if validate and window.size > 1:
         ends = log_pmf[..., -1:] if nothing_below else log_pmf[..., :: window.size - 1]
         warn_if_drifted(window, family, ends.detach(), stacklevel=4)
     return result
+
+
+def _require_normalised(family: Family, log_pmf: Tensor) -> None:
+    """A law that was only asked for its ``log_prob`` may have given unnormalised numbers."""
+    total = log_pmf.logsumexp(-1).exp()
+    if inspectable(total) and bool(((total - 1).abs() > 1e-3).any()):
+        worst = total.flatten()[(total - 1).abs().argmax()].item()
+        raise ValueError(
+            f"truncate expects a normalised `log_prob`, but the probabilities of "
+            f"{type(family.law).__name__} sum to {worst:.4g}."
+        )
 
 
 def _nothing_below(family: Family, window: Window) -> bool:

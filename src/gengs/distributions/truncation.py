@@ -66,6 +66,7 @@ DEFAULT_ALLOWED = 0.5
 """A window that the user chose warns when half the mass of some element lies outside."""
 
 
+@torch.no_grad()
 def window_of_mass(family: Family, mass: float) -> Window:
     """Algorithm 2 of the paper: atoms from the lower end until ``mass`` is there, and one more."""
     if not 0 < mass < 1:
@@ -89,6 +90,7 @@ def window_of_mass(family: Family, mass: float) -> Window:
     return Window(family.lower, size, allowed=max(2 * (1 - mass), 1e-12))
 
 
+@torch.no_grad()
 def window_of_tolerance(family: Family, tolerance: float) -> Window:
     """For each element the smallest window whose outside has at most mass ``tolerance``."""
     if not 0 < tolerance < 1:
@@ -124,6 +126,7 @@ def window_of_tolerance(family: Family, tolerance: float) -> Window:
     return Window(first, size, allowed=tolerance)
 
 
+@torch.no_grad()
 def window_for_all(family: Family, tolerance: float) -> Window:
     """One window that loses at most ``tolerance`` of every element, where that is not too wide.
 
@@ -146,7 +149,7 @@ def window_for_all(family: Family, tolerance: float) -> Window:
     )
     if high - low + 1 > 2 * own_width:
         return window_of_tolerance(family, tolerance)
-    return Window(low, high - low + 1, allowed=tolerance)
+    return Window(low, max(high - low + 1, 2), allowed=tolerance)  # one atom has no gradient
 
 
 def _most(log_tail: Callable[[Tensor], Tensor], k: int, family: Family) -> float:

@@ -41,7 +41,7 @@ from ..distributions.gumbel import log_exponential
 from ..distributions.memory import require_memory
 from ..distributions.relaxed import check_temperature
 from ..distributions.temperature import Schedule
-from .base import Cost, Estimator, not_differentiable
+from .base import CheckedCost, Estimator
 from .latents import Latents
 
 
@@ -75,7 +75,7 @@ class ArrivalTimes(Estimator):
             raise ValueError(f"ArrivalTimes expects `kind` 'cubic' or 'sigmoid', got {kind!r}.")
         self.temperature, self.kind = temperature, kind
 
-    def _estimate(self, cost: Cost, latents: Latents) -> Tensor:
+    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
         law = latents.law
         if not isinstance(law, Poisson):
             raise TypeError(
@@ -84,9 +84,7 @@ class ArrivalTimes(Estimator):
             )
         tau = self.temperature
         tau = tau.value if isinstance(tau, Schedule) else tau
-        f = cost(z := self._count(law.rate, tau))
-        if z.requires_grad and not f.requires_grad:
-            raise not_differentiable(self._name)
+        f = cost.along(self._count(law.rate, tau))
         return f.mean(0)
 
     def _count(self, rate: Tensor, tau: float) -> Tensor:

@@ -38,7 +38,10 @@ class Estimator(nn.Module, ABC):
 
     In evaluation mode (``estimator.eval()``) or under ``torch.no_grad()``, every estimator returns
     the plain Monte Carlo value of exact discrete draws: an evaluation is honest whatever trained
-    the model.
+    the model. (VIMCO's is its bound, also of exact draws.)
+
+    An estimate is a gradient and no more: its own derivative is not an estimate of second
+    derivatives, except where an estimator's page says so.
     """
 
     # ------------------------------------------------- facts; the catalogue and the tests read them
@@ -151,11 +154,20 @@ class CheckedCost:
                 f"{owner}: `cost` must return one number per draw, shape {expected} for values of "
                 f"shape {tuple(values.shape)}, but returned shape {tuple(costs.shape)}."
             )
+        if not costs.is_floating_point():  # a count is a cost like any other
+            costs = costs.to(values.dtype)
         if inspectable(costs) and not torch.isfinite(costs.detach()).all():
             bad = int((~torch.isfinite(costs.detach())).sum())
             raise FloatingPointError(
                 f"{owner}: `cost` returned NaN or infinity for {bad} of {costs.numel()} draws."
             )
+        return costs
+
+    def along(self, values: Tensor) -> Tensor:
+        """Costs of values that carry a gradient, which must flow through the cost."""
+        costs = self(values)
+        if values.requires_grad and inspectable(values) and not _leads_to(costs, values):
+            raise not_differentiable(self.latents.owner)
         return costs
 
     def gradient(self, values: Tensor, create_graph: bool = False) -> tuple[Tensor, Tensor]:
@@ -170,6 +182,19 @@ class CheckedCost:
         if slope is None:
             raise not_differentiable(self.latents.owner)
         return costs, slope
+
+
+def _leads_to(costs: Tensor, values: Tensor) -> bool:
+    """Whether a gradient of ``costs`` reaches ``values``; a decoder's own weights do not count."""
+    nodes, seen = [costs.grad_fn], set()
+    while nodes:
+        node = nodes.pop()
+        if node is values.grad_fn:
+            return True
+        if node is not None and node not in seen:
+            seen.add(node)
+            nodes.extend(following for following, _ in node.next_functions)
+    return False
 
 
 def not_differentiable(owner: str) -> TypeError:

@@ -76,7 +76,7 @@ def with_control(
     signal = f.detach() - c
     signal = signal.reshape(signal.shape + (1,) * (table.dim() - len(latents.batch)))
     pathwise = (z.detach() - highest).exp() * slope
-    g = pathwise.scatter_add(-1, winner, signal.expand_as(winner)).mean(0)
+    g = pathwise.scatter_add(-1, winner, signal.expand_as(winner).to(pathwise.dtype)).mean(0)
     g = g - table.exp() * g.sum(-1, keepdim=True)
 
     surrogate = logits * g.detach()

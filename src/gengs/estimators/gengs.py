@@ -36,7 +36,7 @@ from ..distributions.multinomial import explodes
 from ..distributions.relaxed import Relaxed, check_temperature
 from ..distributions.relaxed_multinomial import RelaxedMultinomial
 from ..distributions.temperature import Schedule
-from .base import Cost, Estimator, not_differentiable
+from .base import CheckedCost, Estimator
 from .latents import Latents
 
 
@@ -68,7 +68,7 @@ class GenGS(Estimator):
             check_temperature(temperature)
         self.temperature, self.hard = temperature, hard
 
-    def _estimate(self, cost: Cost, latents: Latents) -> Tensor:
+    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
         tau = self.temperature
         tau = tau.value if isinstance(tau, Schedule) else tau
         law = latents.law
@@ -78,9 +78,7 @@ class GenGS(Estimator):
         else:
             relaxed = Relaxed(tau, latents.finite)
         z = relaxed.rsample_value(torch.Size([self.samples]), hard=self.hard)
-        f = cost(z)
-        if z.requires_grad and not f.requires_grad:
-            raise not_differentiable(self._name)
+        f = cost.along(z)
         return f.mean(0)
 
     def extra_repr(self) -> str:

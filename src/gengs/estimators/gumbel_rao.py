@@ -28,7 +28,7 @@ from torch import Tensor
 from ..distributions.gumbel import conditional_gumbel
 from ..distributions.relaxed import check_temperature, soften
 from ..distributions.temperature import Schedule
-from .base import Cost, Estimator, not_differentiable
+from .base import CheckedCost, Estimator
 from .latents import Latents
 
 
@@ -58,7 +58,7 @@ class GumbelRao(Estimator):
             raise ValueError(f"GumbelRao expects a positive integer `inner`, but got {inner!r}.")
         self.temperature, self.inner = temperature, inner
 
-    def _estimate(self, cost: Cost, latents: Latents) -> Tensor:
+    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
         tau = self.temperature
         tau = tau.value if isinstance(tau, Schedule) else tau
         law = latents.finite
@@ -70,11 +70,9 @@ class GumbelRao(Estimator):
         possible = law.logits > -torch.inf
         logits = law.logits.where(possible, 0.0)
         perturbed = perturbed + (logits - logits.detach())
-        relaxed = law.mix(soften(perturbed, tau).mean(0))
+        relaxed = law.mix(soften(perturbed, tau).mean(0), law.atoms.detach())
         z = law._atoms_at(winner) + (relaxed - relaxed.detach())
-        f = cost(z)
-        if z.requires_grad and not f.requires_grad:
-            raise not_differentiable(self._name)
+        f = cost.along(z)
         return f.mean(0)
 
     def extra_repr(self) -> str:

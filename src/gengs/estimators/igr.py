@@ -41,7 +41,7 @@ from torch.nn.functional import logsigmoid
 
 from ..distributions.relaxed import check_temperature
 from ..distributions.temperature import Schedule
-from .base import Cost, Estimator, not_differentiable
+from .base import CheckedCost, Estimator
 from .latents import Latents
 
 
@@ -67,7 +67,7 @@ class IGR(Estimator):
             check_temperature(temperature)
         self.temperature = temperature
 
-    def _estimate(self, cost: Cost, latents: Latents) -> Tensor:
+    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
         tau = self.temperature
         tau = tau.value if isinstance(tau, Schedule) else tau
         law = latents.finite
@@ -81,9 +81,7 @@ class IGR(Estimator):
         log_stop = torch.cat([logsigmoid(y), zero], -1)
         weights = (log_reach + log_stop).exp()
         z = law.mix(weights)  # (S, *batch, *factors, *event)
-        f = cost(z)
-        if z.requires_grad and not f.requires_grad:
-            raise not_differentiable(self._name)
+        f = cost.along(z)
         return f.mean(0)
 
     def extra_repr(self) -> str:

@@ -20,7 +20,9 @@ import torch
 from torch import Tensor
 from torch.distributions import Categorical, Distribution, Independent
 
+from ..distributions.families import tensors_of
 from ..distributions.finite import Finite
+from ..distributions.straight_through import StraightThrough
 from ..distributions.truncate import as_finite
 from ..distributions.validation import inspectable
 
@@ -47,8 +49,10 @@ class Latents:
         while isinstance(q, Independent):
             factor_dims += q.reinterpreted_batch_ndims
             q = q.base_dist
+        if isinstance(q, StraightThrough):  # an estimator brings its own gradient
+            q = q.law
         self.owner = owner
-        self.law = _with_checked_gradients(q, owner)
+        self.law = _prepared(q, owner)
         cut = len(q.batch_shape) - factor_dims
         self.batch, self.factors = q.batch_shape[:cut], q.batch_shape[cut:]
 
@@ -73,11 +77,29 @@ class Latents:
             return self.finite.mean
 
     def sample(self, samples: int) -> Tensor:
-        """Exact draws, without gradient: ``(S, *batch, *factors, *event)``."""
+        """Exact draws, ``(S, *batch, *factors, *event)``; a gradient reaches learned atoms only."""
+        shape = torch.Size([samples])
+        if isinstance(self.law, Finite):
+            return self.law._atoms_at(self.law.sample_index(shape))
         with torch.no_grad():
-            draws = self.law.sample(torch.Size([samples]))
+            try:
+                draws = self.law.sample(shape)
+            except NotImplementedError:  # a law of somebody's own that is a PMF and no more
+                draws = self.finite.sample(shape)
         # a cost sees the same kind of number from every law; torch's Categorical draws integers
-        return draws if draws.is_floating_point() else draws.to(torch.get_default_dtype())
+        return draws if draws.is_floating_point() else draws.to(self._parameter_dtype())
+
+    def refuse_learned_atoms(self) -> None:
+        """Raise where the atoms require a gradient that the estimator does not have."""
+        if isinstance(self.law, Finite) and self.law.atoms.requires_grad:
+            raise TypeError(
+                f"{self.owner} does not differentiate with respect to atoms, but these require a "
+                "gradient; detach them, or use GenGS, MidCDF, RLOO or UnOrd."
+            )
+
+    def _parameter_dtype(self) -> torch.dtype:
+        kinds = [t.dtype for _, _, t in tensors_of(self.law) if t.is_floating_point()]
+        return max(kinds, key=lambda kind: kind.itemsize, default=torch.get_default_dtype())
 
     def log_prob(self, value: Tensor) -> Tensor:
         """The joint log-probability of values: ``(S, *batch)``."""
@@ -116,19 +138,26 @@ class _CheckedGradient(torch.autograd.Function):
         return grad, None
 
 
-def _with_checked_gradients(law: Distribution, owner: str) -> Distribution:
-    """The same law; a gradient that is not finite raises on its way into the parameters."""
+def _prepared(law: Distribution, owner: str) -> Distribution:
+    """The same law, in float32 or wider, through which no gradient that is not finite passes.
+
+    Half precision cannot hold a count past 256 (bfloat16) or 2048, and torch cannot draw from all
+    laws in it.
+    """
     seen: dict[int, Any] = {}
 
-    def checked(value: Any) -> Any:
+    def prepared(value: Any) -> Any:
         if id(value) not in seen:
-            if isinstance(value, Tensor) and value.requires_grad:
-                seen[id(value)] = _CheckedGradient.apply(value, owner)
+            result = value
+            if isinstance(value, Tensor):
+                if value.is_floating_point() and value.dtype.itemsize < 4:
+                    result = result.float()
+                if value.requires_grad and torch.is_grad_enabled():
+                    result = _CheckedGradient.apply(result, owner)
             elif isinstance(value, Distribution):
-                seen[id(value)] = twin = copy(value)
-                twin.__dict__.update({k: checked(v) for k, v in value.__dict__.items()})
-            else:
-                seen[id(value)] = value
+                result = copy(value)
+                result.__dict__.update({k: prepared(v) for k, v in value.__dict__.items()})
+            seen[id(value)] = result
         return seen[id(value)]
 
-    return checked(law) if torch.is_grad_enabled() else law
+    return prepared(law)

@@ -38,7 +38,7 @@ import torch
 from torch import Tensor
 
 from ..distributions.midcdf import midcdf_sample
-from .base import CheckedCost, Estimator, attach, not_differentiable
+from .base import CheckedCost, Estimator, attach
 from .latents import Latents
 from .neighbours import move_factors
 
@@ -75,9 +75,7 @@ class MidCDF(Estimator):
         shape = torch.Size([self.samples])
         # with the error measured between neighbours, no atom may be bridged
         z = midcdf_sample(latents.law, shape, valley=0.0 if self.debias else None)
-        f = cost(z)
-        if z.requires_grad and not f.requires_grad:
-            raise not_differentiable(self._name)
+        f = cost.along(z)
         if not self.debias or not z.requires_grad:
             return f.mean(0)
         (slope,) = torch.autograd.grad(f.sum(), z, retain_graph=True)

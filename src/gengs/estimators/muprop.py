@@ -46,6 +46,7 @@ class MuProp(Estimator):
         return self.samples + 1
 
     def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
+        latents.refuse_learned_atoms()
         z = latents.sample(self.samples)
         f = cost(z)  # (S, *batch)
         mu = latents.mean

@@ -21,6 +21,7 @@ from torch.distributions import Binomial, Geometric, NegativeBinomial, Poisson
 
 from ..distributions.families import _gave
 from ..distributions.finite import Finite
+from ..distributions.validation import inspectable
 from .latents import Latents
 
 
@@ -96,6 +97,11 @@ def _family_step(
     law: Poisson | Binomial | NegativeBinomial | Geometric, z: Tensor
 ) -> tuple[Tensor, Tensor]:
     """A neighbour of each draw, and the weight of the difference, with gradient."""
+    if inspectable(z) and bool((z == z + 1).any()):
+        raise ValueError(
+            f"{z.dtype} cannot tell a count of {z.max().item():.3g} from the next one; "
+            "use float64 parameters."
+        )
     if isinstance(law, Poisson):
         return z + 1, law.rate.expand_as(z)
     by_logits = _gave(law, "logits")

@@ -64,6 +64,10 @@ class REBAR(Estimator):
     def evaluations(self) -> int:
         return 2 * self.samples
 
+    def extra_repr(self) -> str:
+        learned = f"temperature={float(self.temperature):.3g}, eta={float(self.eta):.3g}"
+        return ", ".join(filter(None, [learned, super().extra_repr()]))
+
     @property
     def temperature(self) -> Tensor:
         r"""The temperature :math:`\tau` that has been learned so far."""

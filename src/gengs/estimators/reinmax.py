@@ -37,7 +37,7 @@ import torch
 from torch import Tensor
 
 from ..distributions.relaxed import check_temperature
-from .base import Cost, Estimator, not_differentiable
+from .base import CheckedCost, Estimator
 from .latents import Latents
 
 
@@ -61,7 +61,8 @@ class ReinMax(Estimator):
         check_temperature(temperature)
         self.temperature = temperature
 
-    def _estimate(self, cost: Cost, latents: Latents) -> Tensor:
+    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
+        latents.refuse_learned_atoms()
         law, tau = latents.finite, self.temperature
         index = law.sample_index(torch.Size([self.samples]))  # (S, *batch, *factors)
         z, mean = law._atoms_at(index), law.mean
@@ -75,9 +76,7 @@ class ReinMax(Estimator):
         score = (z - flat_mean.detach()) * log_drawn * (tau / 2)
         path = score + tau * flat_mean - mean / 2
         value = z + (path - path.detach())
-        f = cost(value)
-        if value.requires_grad and not f.requires_grad:
-            raise not_differentiable(self._name)
+        f = cost.along(value)
         return f.mean(0)
 
     def extra_repr(self) -> str:

@@ -75,7 +75,8 @@ class UnOrd(Estimator):
         law = latents.finite
         table = law.logits.reshape(*latents.batch, latents.factors.numel(), law.num_atoms)
         drawn = sample_without_replacement(table, self.k)
-        f = cost(law._atoms_at(drawn.index.reshape(-1, *law.batch_shape)))  # (k, *batch)
+        index = drawn.index.reshape(len(drawn.index), *law.batch_shape)
+        f = cost(law._atoms_at(index))  # (k, *batch)
         log_q = drawn.log_prob.detach().masked_fill(~drawn.possible, -torch.inf)
         # fewer outcomes than asked for: these are all there are, and nothing is left
         complete = ~drawn.possible.all(0) if len(f) == self.k else torch.ones_like(f[0]).bool()
