@@ -79,13 +79,13 @@ def test_no_grad_and_eval_give_the_discrete_value(kind):
         assert (z == z.round()).all()
 
 
-@pytest.mark.parametrize("kind", gengs.ALL, ids=NAMES)
+@pytest.mark.parametrize(
+    "kind", [kind for kind in gengs.ALL if kind.learns], ids=lambda kind: kind.__name__
+)
 def test_a_maximised_expectation_trains_the_estimator_all_the_same(kind):
     """Own parts go down their loss whatever sign the caller gives the value."""
     torch.manual_seed(0)
     estimator = _trained(kind())
-    if not estimator.learns:
-        pytest.skip("it has no parts of its own")
     q = Poisson(torch.full((6,), 2.0, requires_grad=True))
     gradients = []
     for sign in (1, -1):
@@ -100,15 +100,17 @@ def test_a_maximised_expectation_trains_the_estimator_all_the_same(kind):
         torch.testing.assert_close(up, down)
 
 
-@pytest.mark.parametrize("kind", gengs.ALL, ids=NAMES)
+@pytest.mark.parametrize(
+    "kind",  # all but VIMCO, which has another objective, and ArrivalTimes, for raw Poissons only
+    [kind for kind in gengs.ALL if kind not in (gengs.VIMCO, gengs.ArrivalTimes)],
+    ids=lambda kind: kind.__name__,
+)
 def test_two_layers_nest(kind):
     """z1 ~ q1, z2 ~ q2(z1): the mean gradient of the outer parameter against enumeration.
 
     False-alarm rate 1e-6; the deviation allowed for estimators with a bias is wide, as it only has
     to tell a working gradient from a missing one.
     """
-    if kind.objective != "expectation" or kind is gengs.ArrivalTimes:
-        pytest.skip("another objective, or raw Poissons only")
     theta = torch.tensor([0.3, -0.2, 0.4], dtype=torch.float64, requires_grad=True)
     atoms = torch.arange(3, dtype=torch.float64)
     replicates = 2 if kind is gengs.Exact else 20_000
@@ -132,6 +134,8 @@ def test_two_layers_nest(kind):
     off = (gradients.mean(0) - truth).abs()
     if kind.unbiased:
         assert (off < 5.2 * error).all(), (gradients.mean(0), truth)
+    elif kind is gengs.StraightThroughMean:  # right for linear costs only, and this one is curved
+        assert (torch.isfinite(gradients) & (gradients != 0)).any(0).all()
     else:
         assert (off < 5.2 * error + 0.5 * truth.abs().max()).all(), (gradients.mean(0), truth)
 
