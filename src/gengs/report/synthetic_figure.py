@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["draw_descents"]
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,8 @@ def _scales(axes: Any, panel: str, curves: Sequence[Curve]) -> None:
     """A log scale; along the steps a square root, as most happens early."""
     axes.set_xscale("function", functions=(_root, np.square))
     last = max(curve.panels["excess"].step[-1] for curve in curves)
-    axes.set_xticks([last * share for share in (0, 0.025, 0.1, 0.25, 0.5, 0.75, 1)])
+    ticks = sorted({round(last * share) for share in (0, 0.025, 0.1, 0.25, 0.5, 0.75, 1)})
+    axes.set_xticks(ticks, [str(tick) for tick in ticks])
     axes.set_yscale("log")
     if panel == "bias":
         bands = [curve.panels["bias"] for curve in curves if "bias" in curve.panels]
@@ -75,17 +77,18 @@ def _scales(axes: Any, panel: str, curves: Sequence[Curve]) -> None:
             axes.text(0.5, 0.5, "none found", ha="center", transform=axes.transAxes, color="0.5")
     low, high = axes.get_ylim()
     if high < 40 * low:  # too few powers of ten to read from
-        axes.yaxis.set_minor_formatter(_plain)
-        axes.yaxis.set_major_formatter(_plain)
+        digits = "1235" if high > 5 * low else "123456789"
+        axes.yaxis.set_minor_formatter(partial(_plain, digits))
+        axes.yaxis.set_major_formatter(partial(_plain, digits))
 
 
 def _root(step: Any) -> Any:
     return np.sqrt(np.maximum(step, 0))
 
 
-def _plain(value: float, _: int) -> str:
-    digit = f"{value:.0e}"[0]
-    return f"{value:g}" if digit in "1235" else ""
+def _plain(digits: str, value: float, _: int) -> str:
+    """The number, if its first digit is one of these."""
+    return f"{value:g}" if f"{value:.0e}"[0] in digits else ""
 
 
 def _legend(curves: Sequence[Curve], looks: Mapping[str, Style]) -> list[Line2D]:
