@@ -55,6 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     from .experiments.measure import Measure
     from .experiments.synthetic import Synthetic
+    from .experiments.vae import Vae
 
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments == ["--version"]:
@@ -63,6 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     commands = (
         Annotated[Measure, tyro.conf.subcommand("measure", description=Measure.__doc__)]
         | Annotated[Synthetic, tyro.conf.subcommand("synthetic", description=Synthetic.__doc__)]
+        | Annotated[Vae, tyro.conf.subcommand("vae", description=Vae.__doc__)]
         | Annotated[Estimators, tyro.conf.subcommand("estimators", description=Estimators.__doc__)]
     )
     command = tyro.cli(
@@ -70,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="gengs",
         description="Backpropagate through any discrete distribution.",
         args=arguments,
-        config=(tyro.conf.FlagCreatePairsOff,),
+        config=(tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes),
     )
     try:
         command.run()
