@@ -188,7 +188,8 @@ class Synthetic:
         print(f"Figures, table and records: {folder.resolve()}")
 
     def _title(self) -> str:
-        return f"{self.law.capitalize()} · {self.steps} steps · {self.seeds} seeds"
+        law = self.law.replace("-", " ").capitalize()
+        return f"{law} · {self.steps} steps · {self.seeds} seeds"
 
 
 def _descend(config: Synthetic, label: str) -> Descent:

@@ -36,8 +36,8 @@ class Band:
 
     @property
     def clear(self) -> NDArray[np.bool_]:
-        """Where the mean is more than three standard errors from zero."""
-        return self.mean < np.exp(2 / 3) * self.low
+        """Where the mean is more than four standard errors from zero."""
+        return self.mean < np.exp(2 / 4) * self.low
 
 
 @dataclass(frozen=True)

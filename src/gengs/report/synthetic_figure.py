@@ -17,7 +17,7 @@ from .synthetic_style import GROUPS, Style, styles
 
 _NOTE = (
     "Moving averages; bands: two standard errors over the seeds. "
-    "Third panel: drawn where it is more than three standard errors from zero."
+    "Third panel: drawn where it is more than four standard errors from zero."
 )
 
 

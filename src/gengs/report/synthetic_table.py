@@ -102,7 +102,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
         "—" if row["bias"] is None else _with_error(row["bias"], row["bias_ci"]),
         "—" if row["error"] is None else _number(row["error"]),
         str(row["evaluations"]),
-        "—" if time is None else f"{time:.2f}",
+        "—" if time is None else f"{time:.1f}",
     ]
 
 
@@ -111,8 +111,9 @@ def _number(value: float) -> str:
 
 
 def _with_error(value: float, error: float) -> str:
-    """Two digits of the error, and the value to the same place: 0.428 ± 0.056."""
+    """One digit of the error, two if it begins with 1 or 2; the value to the same place."""
     if not 0 < error < math.inf:
         return f"{value:.3g}"
-    places = max(0, 1 - math.floor(math.log10(error)))
+    exponent = math.floor(math.log10(error))
+    places = max(0, (1 if error < 3 * 10.0**exponent else 0) - exponent)
     return f"{value:.{places}f} ± {error:.{places}f}"
