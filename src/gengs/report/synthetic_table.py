@@ -54,7 +54,12 @@ def print_table(table: Sequence[Mapping[str, Any]], title: str) -> None:
     from rich.table import Table
 
     shown = Table(
-        title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
+        title=title,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
     )
     for heading in _HEADINGS:
         justify: Literal["left", "right"] = "left" if heading == "estimator" else "right"
