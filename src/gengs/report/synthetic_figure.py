@@ -76,8 +76,8 @@ def _scales(axes: Any, panel: str, curves: Sequence[Curve]) -> None:
         if not any(band.clear.any() for band in bands):
             axes.text(0.5, 0.5, "none found", ha="center", transform=axes.transAxes, color="0.5")
     low, high = axes.get_ylim()
-    if high < 40 * low:  # too few powers of ten to read from
-        digits = "1235" if high > 5 * low else "123456789"
+    if high < 300 * low:  # too few powers of ten to read from
+        digits = "125" if high > 40 * low else "1235" if high > 5 * low else "123456789"
         axes.yaxis.set_minor_formatter(partial(_plain, digits))
         axes.yaxis.set_major_formatter(partial(_plain, digits))
 
