@@ -17,7 +17,7 @@ parameters are ``(*batch, 1)``, ``k`` is ``(n,)`` or ``(*batch, n)``. Formulas t
 
 from __future__ import annotations
 
-__all__ = ["Family", "family_of"]
+__all__ = ["Family", "family_of", "register_family"]
 
 from collections.abc import Callable, Iterator
 
@@ -261,6 +261,11 @@ _FAMILIES: dict[type[Distribution], Callable[..., Family]] = {
     Bernoulli: _Bernoulli,
     Categorical: _Categorical,
 }
+
+
+def register_family(law: type[Distribution], family: Callable[..., Family]) -> None:
+    """Let :func:`family_of` know the closed forms of one more law."""
+    _FAMILIES[law] = family
 
 
 def family_of(law: Distribution) -> Family:
