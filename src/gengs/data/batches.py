@@ -92,6 +92,10 @@ class Batches:
         pixels = chosen.to(torch.get_default_dtype())
         return pixels / 255 if self.binarise == "none" else pixels
 
+    def batch(self, step: int, rank: int = 0, world: int = 1) -> Tensor:
+        """The rows of process ``rank`` of ``world`` in the batch of a step."""
+        return self.at(step)[rank::world]
+
     def epoch(self, epoch: int) -> Iterator[Tensor]:
         """The batches of one epoch."""
         return (self.at(epoch * len(self) + k) for k in range(len(self)))

@@ -135,7 +135,7 @@ def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:
     task = Task(
         modules={"model": model},
         step=lambda x: model.loss(x).mean(),
-        data=_Shares(batches),
+        data=batches,
         optimizers=[torch.optim.Adam(model.parameters(), lr=config.learning_rate)],
         schedules=schedules,
         evaluate=_evaluation(config, model, images),
@@ -186,16 +186,6 @@ def _prior(text: str) -> Distribution:
     for parameter in parameters.values():
         parameter.requires_grad_(False)  # the prior is fixed
     return law
-
-
-class _Shares:
-    """Each process's rows of the batch of a step."""
-
-    def __init__(self, batches: Batches) -> None:
-        self.batches = batches
-
-    def batch(self, step: int, rank: int, world: int) -> Tensor:
-        return self.batches.at(step)[rank::world]
 
 
 def _evaluation(config: VaeConfig, model: VAE, images: ImageSet) -> Callable[[], dict[str, float]]:
