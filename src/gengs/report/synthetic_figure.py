@@ -70,11 +70,12 @@ def _scales(axes: Any, panel: str, curves: Sequence[Curve]) -> None:
     last = max(curve.panels["excess"].step[-1] for curve in curves)
     ticks = sorted({round(last * share) for share in (0, 0.025, 0.1, 0.25, 0.5, 0.75, 1)})
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    bands = [curve.panels[panel] for curve in curves if panel in curve.panels]
+    if panel == "bias" and not any(band.clear.any() for band in bands):
+        axes.text(0.5, 0.5, "none found", ha="center", transform=axes.transAxes, color="0.5")
+        axes.set_yticks([])  # nothing is drawn, so there is no scale either
+        return
     axes.set_yscale("log")
-    if panel == "bias":
-        bands = [curve.panels["bias"] for curve in curves if "bias" in curve.panels]
-        if not any(band.clear.any() for band in bands):
-            axes.text(0.5, 0.5, "none found", ha="center", transform=axes.transAxes, color="0.5")
     low, high = axes.get_ylim()
     if high < 300 * low:  # too few powers of ten to read from
         digits = "125" if high > 40 * low else "1235" if high > 5 * low else "123456789"
