@@ -20,7 +20,7 @@ def write_report(folder: Path, window: int, title: str) -> list[dict[str, Any]]:
     records = RunFolder.load_records(folder)
     drawn = curves(records, window)
     figure = draw_descents(drawn, title)
-    figure.savefig(folder / "figure.png", dpi=150)
+    figure.savefig(folder / "figure.png", dpi=120)
     figure.savefig(folder / "figure.svg", metadata={"Date": None})
     (folder / "figure.html").write_text(interactive_descents(drawn, title), encoding="utf-8")
     timings = JsonLines.read(folder / "timings.jsonl")
