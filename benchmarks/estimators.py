@@ -64,7 +64,7 @@ def main() -> None:
     baselines = {f"REINFORCE({m})": REINFORCE(m) for m in (1, 10)}
     estimators = {type(e).__name__ + f"({e.samples})" * (e.samples > 1): e for e, _, _ in CASES}
     candidates = {name: partial(model.step, e) for name, e in {**baselines, **estimators}.items()}
-    times = medians(candidates, rounds=40)
+    times = medians(candidates, rounds=12)
     for name, milliseconds in times.items():
         print(f"{name:14s} {milliseconds:8.2f} ms")
     print()

@@ -37,7 +37,7 @@ def main() -> None:
             for scale, rate in rates.items()
         }
         | {"GenGS, rate 3": lambda: step(GenGS(0.5), rates[3.0])},
-        rounds=100,
+        rounds=30,
     )
     for name, milliseconds in times.items():
         print(f"{name:28s} {milliseconds:7.2f} ms")

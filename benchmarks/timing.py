@@ -1,7 +1,7 @@
 """Medians of interleaved runs, and peak memory in a process of its own.
 
-The machine is noisy, so candidates take turns (a slow second hits them all), and only ratios of
-medians within one run are worth quoting.
+The machine is noisy, so candidates take turns of five calls (a slow second hits them all), and only
+ratios of medians within one run are worth quoting.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 
-def medians(candidates: Mapping[str, Callable[[], object]], rounds: int = 60) -> dict[str, float]:
+def medians(candidates: Mapping[str, Callable[[], object]], rounds: int = 20) -> dict[str, float]:
     """Milliseconds per call of each candidate: the median over rounds in which all take a turn."""
     for run in candidates.values():
         for _ in range(5):
@@ -27,9 +27,10 @@ def medians(candidates: Mapping[str, Callable[[], object]], rounds: int = 60) ->
     gc.disable()
     for _ in range(rounds):
         for name, run in candidates.items():
-            start = time.perf_counter()
-            run()
-            times[name].append(time.perf_counter() - start)
+            for _ in range(5):  # a turn is five calls: the others' data has left the cache
+                start = time.perf_counter()
+                run()
+                times[name].append(time.perf_counter() - start)
     gc.enable()
     return {name: 1e3 * statistics.median(values) for name, values in times.items()}
 
