@@ -74,7 +74,7 @@ class _LogPoissonTail(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
         a, rate, log_tail = ctx.saved_tensors
         # dP(X >= a)/drate = p(a - 1), and the opposite for the rest
-        k, wide = (a - 1).clamp_min(0), rate
+        k, wide = (a - 1).clamp_min(0).to(rate.dtype), rate
         if not (inspectable(a) and a.numel() and bool(a.max() <= _SMALL)):
             k, wide = k.double(), rate.double()  # in float32 the terms of a large rate cancel
         log_slope = (k * safe_log(wide)).masked_fill(k == 0, 0.0) - wide - torch.lgamma(k + 1)
