@@ -16,8 +16,9 @@ from torch import Tensor
 from torch.distributions import Binomial, Distribution, Multinomial, NegativeBinomial
 from torch.distributions.kl import kl_divergence, register_kl
 
-from .families import _log_success_and_failure, _times, family_of
+from .families import family_of
 from .finite import Finite
+from .given import log_success_and_failure, times
 from .multinomial import multinomial_log_probs
 from .straight_through import StraightThrough
 from .validation import inspectable
@@ -63,11 +64,11 @@ def _negative_binomial(q: NegativeBinomial, p: NegativeBinomial) -> Tensor:
             "kl_divergence of two NegativeBinomials has a closed form for equal `total_count` only;"
             " truncate both to the same atoms for the others."
         )
-    log_p, log_1mp = _log_success_and_failure(p)
-    log_q, log_1mq = _log_success_and_failure(q)
+    log_p, log_1mp = log_success_and_failure(p)
+    log_q, log_1mq = log_success_and_failure(q)
     mean = q.mean.unsqueeze(-1)
     return (
-        _times(mean, _difference(log_q, log_p)) + q.total_count.unsqueeze(-1) * (log_1mq - log_1mp)
+        times(mean, _difference(log_q, log_p)) + q.total_count.unsqueeze(-1) * (log_1mq - log_1mp)
     ).squeeze(-1)
 
 
@@ -84,12 +85,12 @@ def _multinomial(q: Multinomial, p: Multinomial) -> Tensor:
 @register_kl(Binomial, Binomial)
 def _binomial(q: Binomial, p: Binomial) -> Tensor:
     """Torch has the case of equal counts; this one has all (+inf where ``q`` can exceed ``p``)."""
-    log_q, log_1mq = _log_success_and_failure(q)
-    log_p, log_1mp = _log_success_and_failure(p)
+    log_q, log_1mq = log_success_and_failure(q)
+    log_p, log_1mp = log_success_and_failure(p)
     n_q, n_p = q.total_count, p.total_count
     mean = q.mean.unsqueeze(-1)
     rest = n_q.unsqueeze(-1) - mean
-    same = _times(mean, _difference(log_q, log_p)) + _times(rest, _difference(log_1mq, log_1mp))
+    same = times(mean, _difference(log_q, log_p)) + times(rest, _difference(log_1mq, log_1mp))
     if not inspectable(n_q, n_p) or torch.equal(*torch.broadcast_tensors(n_q, n_p)):
         return same.squeeze(-1)
     last = int(n_q.max()) if n_q.numel() else 0

@@ -57,7 +57,7 @@ from torch.distributions import (
 )
 from torch.types import _size
 
-from .families import _gave, _log_success_and_failure
+from .given import gave, log_success_and_failure
 from .gumbel import log_exponential
 from .midcdf_table import VALLEY, midcdf_from_table
 from .skellam import Skellam
@@ -166,19 +166,19 @@ def _draw_skellam(law: Skellam, shape: torch.Size) -> Tensor:
 
 
 def _draw_binomial(law: Binomial, shape: torch.Size) -> Tensor:
-    if _gave(law, "logits"):
+    if gave(law, "logits"):
         return _binomial_logits(_draw(law, shape), law.logits, law.total_count)
     return _binomial(_draw(law, shape), law.probs, law.total_count)
 
 
 def _draw_bernoulli(law: Bernoulli, shape: torch.Size) -> Tensor:
-    if _gave(law, "logits"):
+    if gave(law, "logits"):
         return _binomial_logits(_draw(law, shape), law.logits, torch.ones_like(law.logits))
     return _binomial(_draw(law, shape), law.probs, torch.ones_like(law.probs))
 
 
 def _draw_negative_binomial(law: NegativeBinomial, shape: torch.Size) -> Tensor:
-    if _gave(law, "logits"):
+    if gave(law, "logits"):
         return _negative_logits(_draw(law, shape), law.logits, law.total_count)
     return _negative(_draw(law, shape), law.probs, law.total_count)
 
@@ -186,10 +186,10 @@ def _draw_negative_binomial(law: NegativeBinomial, shape: torch.Size) -> Tensor:
 def _draw_geometric(law: Geometric, shape: torch.Size) -> Tensor:
     """The whole part of an exponential variable; torch's own way does not work under ``vmap``."""
     with torch.no_grad():
-        log_failure = _log_success_and_failure(law)[1].squeeze(-1)
+        log_failure = log_success_and_failure(law)[1].squeeze(-1)
         log_exp = log_exponential(shape + law.batch_shape, log_failure.dtype, log_failure.device)
         z = (log_exp.exp() / -log_failure).floor()
-    if _gave(law, "logits"):
+    if gave(law, "logits"):
         return _geometric_logits(z, law.logits)
     return _geometric(z, law.probs)
 

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Multinomial
 
-from .families import _gave, _times, _widen
+from .given import gave, times, widen
 from .memory import require_memory
 from .special import safe_log
 
@@ -60,16 +60,16 @@ def enumerate_multinomial(law: Multinomial) -> tuple[Tensor, Tensor]:
 def multinomial_log_pmf(counts: Tensor, log_p: Tensor, total: int) -> Tensor:
     """The log-PMF of counts ``(n, m)`` under log-probabilities ``(*batch, m)``: ``(*batch, n)``."""
     choose = math.lgamma(total + 1) - torch.lgamma(counts.double() + 1).sum(-1)
-    log_power = _times(counts, log_p.unsqueeze(-2)).sum(-1)
+    log_power = times(counts, log_p.unsqueeze(-2)).sum(-1)
     return log_power + choose.to(log_p.dtype)
 
 
 def multinomial_log_probs(law: Multinomial) -> Tensor:
     """Log-probabilities of the boxes, without the clamp torch puts on them."""
     categorical = law._categorical
-    if _gave(categorical, "logits"):
-        return _widen(categorical.logits)
-    return safe_log(_widen(categorical.probs))
+    if gave(categorical, "logits"):
+        return widen(categorical.logits)
+    return safe_log(widen(categorical.probs))
 
 
 def compositions(total: int, boxes: int) -> Tensor:

@@ -21,8 +21,8 @@ from torch import Tensor
 from torch.distributions import Distribution, Multinomial, constraints
 from torch.types import _size
 
-from .families import _times
 from .finite import Finite
+from .given import times
 from .memory import require_memory
 from .multinomial import multinomial_log_probs
 from .relaxed import Relaxed, Temperature, check_temperature
@@ -123,6 +123,6 @@ def _continued_binomial(rest: Tensor, total: int, log_p: Tensor) -> Finite:
     surely = log_p >= 0
     log_1mp = log1mexp(log_p.where(~surely, -1.0)).where(~surely, -torch.inf)
     log_p = log_p.expand_as(choose)
-    logits = choose + _times(k, log_p) + _times(left.clamp_min(0), log_1mp.expand_as(choose))
+    logits = choose + times(k, log_p) + times(left.clamp_min(0), log_1mp.expand_as(choose))
     logits = logits.where(possible, -torch.inf).to(rest.dtype)
     return Finite(k.minimum(r).to(rest.dtype), logits=logits, validate_args=False)

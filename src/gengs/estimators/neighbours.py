@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Binomial, Geometric, NegativeBinomial, Poisson
 
-from ..distributions.families import _gave
 from ..distributions.finite import Finite
+from ..distributions.given import gave
 from ..distributions.validation import inspectable
 from .latents import Latents
 
@@ -104,7 +104,7 @@ def _family_step(
         )
     if isinstance(law, Poisson):
         return z + 1, law.rate.expand_as(z)
-    by_logits = _gave(law, "logits")
+    by_logits = gave(law, "logits")
     parameter = (law.logits if by_logits else law.probs).expand_as(z)
     p = law.probs.detach()
     if isinstance(law, Geometric):
