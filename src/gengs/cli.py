@@ -30,16 +30,20 @@ class Estimators:
         if self.json:
             print(json.dumps(catalogue(), indent=2))
             return
+        from rich.box import SIMPLE_HEAD
         from rich.console import Console
         from rich.table import Table
 
-        table = Table(header_style="bold", row_styles=["", "dim"])
-        columns = ["estimator", "paper name", "unbiased", "needs cost gradient", "learns", "needs"]
-        for column in [*columns, "year"]:
-            table.add_column(column)
+        table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+        heads = ["estimator", "unbiased", "needs df/dz", "learns", "works on", "year"]
+        for head in heads:
+            table.add_column(head, no_wrap=head == "estimator")
+        columns = ["estimator", "unbiased", "needs cost gradient", "learns", "needs", "year"]
         for facts in catalogue():
-            cells = [{True: "yes", False: "no"}.get(facts[c], facts[c]) for c in columns]  # type: ignore[call-overload]
-            table.add_row(*map(str, cells), str(facts["year"]))
+            cells = ["yes" if facts[c] is True else facts[c] or "" for c in columns]
+            if facts["objective"] != "expectation":
+                cells[1] = "of a bound"
+            table.add_row(*map(str, cells))
         Console().print(table)
 
 
