@@ -122,6 +122,9 @@ def tensors_of(law: Distribution) -> Iterator[tuple[Distribution, str, Tensor]]:
             yield from tensors_of(value)
 
 
+_INTERVALS = (constraints.nonnegative, constraints.positive, constraints.unit_interval)
+
+
 def check_parameters(family: Family) -> None:
     """Raise where a parameter is NaN, infinite or against the law's own constraint.
 
@@ -137,6 +140,10 @@ def check_parameters(family: Family) -> None:
             continue
         if constraint is constraints.simplex and value.dtype.itemsize < 4:
             continue  # half precision sums to 1 up to three digits, torch asks for six
+        if constraint in _INTERVALS and name != "logits":
+            ends = torch.stack(value.detach().aminmax())  # all is well if it is at both ends
+            if bool((torch.isfinite(ends) & constraint.check(ends)).all()):
+                continue
         owner = type(law).__name__
         if name != "logits":  # ±inf logits are point masses
             require_finite(name, value, owner)

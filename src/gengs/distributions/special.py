@@ -105,16 +105,19 @@ def _poisson_tail_by_series(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
     largest = max(float(a.max()), 1.0)
     one = torch.ones_like(rate)
     # P(X >= a) = p(a) (1 + rate/(a+1) (1 + rate/(a+2) (1 + ...))), for rate <= a
-    low_rate, total = rate.minimum(a), one
-    terms = _terms_to_add(float((low_rate / (a + 1)).max()), largest, rate.dtype)
+    total, top = one, float(rate.max())
+    all_rise = isinstance(cut, float) and top <= cut  # the usual case: every rate below the cut
+    low_rate = rate if all_rise else rate.minimum(a)
+    ratio = top / (largest + 1) if all_rise else float((low_rate / (a + 1)).max())
+    terms = _terms_to_add(ratio, largest, rate.dtype)
     for j in range(terms, 0, -1):
         total = _one_plus_product(one, total, low_rate, 1 / (cut + j))
     # a >= 1 here, so that 0 · log 0 cannot occur, and log is five times as fast as xlogy
     log_first = a * rate.log() - rate - torch.lgamma(a + 1)
     upward = (log_first + total.log()).clamp_max(0)
-    rising = rate <= a
-    if rising.all():
+    if all_rise:
         return upward if upper else log1mexp(upward)
+    rising = rate <= a
     # P(X < a) = p(a-1) (1 + (a-1)/rate (1 + (a-2)/rate (1 + ...))), for rate > a
     inverse, total = 1 / rate.maximum(a).clamp_min(1e-30), one
     for j in range(min(_terms_to_add(1.0, largest, rate.dtype), int(largest)), 0, -1):
