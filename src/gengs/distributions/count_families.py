@@ -61,6 +61,7 @@ class _Poisson(Family):
         weight[:-1, 0], weight[:-1, 1], weight[-1, 2] = k[:-1].to(weight.dtype), -1.0, 1.0
         bias = -torch.lgamma(k.to(weight.dtype) + 1)
         bias[-1] = 0.0
+        self.all_possible = True
         return linear(features, weight, bias)
 
     def log_at_least(self, a: Tensor) -> Tensor:

@@ -57,6 +57,9 @@ class Finite(Distribution):
     arg_constraints = {"logits": constraints.real_vector, "probs": constraints.simplex}
     has_enumerate_support = True
 
+    all_possible = False
+    """Whether it is known, without a look, that no atom has probability zero."""
+
     certificate: Certificate | None = None
     """What a truncation lost (see :class:`gengs.Certificate`); ``None`` for a law of its own."""
 

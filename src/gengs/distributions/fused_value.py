@@ -25,7 +25,9 @@ from torch import Tensor
 from torch.nn.functional import threshold
 
 
-def fused_value(logits: Tensor, log_noise: Tensor, atoms: Tensor, temperature: float) -> Tensor:
+def fused_value(
+    logits: Tensor, log_noise: Tensor, atoms: Tensor, temperature: float, all_possible: bool = False
+) -> Tensor:
     """``T(softmax((logits - log_noise) / temperature))``; the noise buffer is used up.
 
     Args:
@@ -33,14 +35,20 @@ def fused_value(logits: Tensor, log_noise: Tensor, atoms: Tensor, temperature: f
         log_noise: Logarithms of exponential noise, ``(*sample, *batch, n)``.
         atoms: Numbers shared by the batch, ``(n,)``, without gradient.
         temperature: A number.
+        all_possible: Whether no logit is ``-inf``.
     """
-    return _FusedValue.apply(logits, log_noise, atoms, temperature)
+    return _FusedValue.apply(logits, log_noise, atoms, temperature, all_possible)
 
 
 class _FusedValue(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, logits: Tensor, log_noise: Tensor, atoms: Tensor, temperature: float
+        ctx: Any,
+        logits: Tensor,
+        log_noise: Tensor,
+        atoms: Tensor,
+        temperature: float,
+        all_possible: bool,
     ) -> Tensor:
         scores = torch.sub(logits, log_noise, out=log_noise)
         # Scores lie below 23 (the largest Gumbel of 31 bits), the winner's above -log n - 3:
@@ -48,11 +56,12 @@ class _FusedValue(torch.autograd.Function):
         if temperature < 0.3 or len(atoms) > 1000:
             scores.sub_(scores.amax(-1, keepdim=True))
         scores.div_(temperature)  # divide: 1/temperature would overflow for the smallest ones
-        # Weights below 1e-26 become 0: they round away in the sums, and as subnormal numbers (or on
-        # exp's way to 0) they would make each operation ten times slower.
+        # Weights below 1e-26 round away in the sums; as subnormal numbers (or on exp's way to 0)
+        # they would make each operation ten times slower. Impossible atoms get exactly 0.
         floor = 0.7 * math.log(torch.finfo(scores.dtype).tiny)
         unnormalised = scores.clamp_min_(floor).exp_()
-        threshold(unnormalised, 2 * math.exp(floor), 0.0, inplace=True)
+        if not all_possible:
+            threshold(unnormalised, 2 * math.exp(floor), 0.0, inplace=True)
         sums = unnormalised @ torch.stack([atoms, torch.ones_like(atoms)], -1)  # (..., 2)
         total = sums[..., 1]
         value = sums[..., 0] / total
@@ -61,7 +70,7 @@ class _FusedValue(torch.autograd.Function):
         return value
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         logits, unnormalised, total, value, atoms = ctx.saved_tensors
         if torch.is_grad_enabled():
             return _differentiable_backward(grad, logits, unnormalised, atoms, ctx.temperature)
@@ -69,15 +78,15 @@ class _FusedValue(torch.autograd.Function):
         # scale · (atoms - value) is one matrix product of rank two
         factors = torch.stack([scale, -scale * value], -1)
         gradient = (factors @ torch.stack([atoms, torch.ones_like(atoms)])).mul_(unnormalised)
-        return gradient.sum_to_size(logits.shape), None, None, None
+        return gradient.sum_to_size(logits.shape), None, None, None, None
 
 
 def _differentiable_backward(
     grad: Tensor, logits: Tensor, unnormalised: Tensor, atoms: Tensor, temperature: float
-) -> tuple[Tensor, None, None, None]:
+) -> tuple[Tensor | None, ...]:
     possible = logits > -torch.inf  # -inf - (-inf) must not become NaN
     shift = (logits - logits.detach()).where(possible, 0.0)
     weights = (unnormalised.log() + shift / temperature).softmax(-1)
     deviation = atoms - (weights @ atoms).unsqueeze(-1)
     gradient = grad.unsqueeze(-1) * weights * deviation / temperature
-    return gradient.sum_to_size(logits.shape), None, None, None
+    return gradient.sum_to_size(logits.shape), None, None, None, None
