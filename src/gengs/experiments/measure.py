@@ -6,7 +6,7 @@ __all__ = ["Measure"]
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +19,7 @@ from ..estimators.base import Cost, Estimator
 from ..estimators.catalogue import ALL
 from ..lab import Measurement, measure
 from ..spec import parse_estimator, parse_law
+from ..study.config import UNRECORDED
 
 CostName = Literal["quadratic", "exponential", "sigmoid", "network"]
 
@@ -45,9 +46,9 @@ class Measure:
     """Steps in which estimators that learn may train their own parts first."""
     seed: int = 0
     """The seed of the random generator."""
-    plot: Path | None = None
+    plot: Path | None = field(default=None, metadata=UNRECORDED)
     """Write the bias-variance chart to this file (png or svg)."""
-    json: bool = False
+    json: bool = field(default=False, metadata=UNRECORDED)
     """Print JSON instead of a table."""
 
     def run(self) -> Measurement:

@@ -1,0 +1,91 @@
+"""The experiments by name: what a study can repeat.
+
+An experiment is a frozen configuration and a function that fills a run folder with its results. It
+can be called again on a folder it left half done, and then goes on from there.
+"""
+
+from __future__ import annotations
+
+__all__ = ["EXPERIMENTS", "Experiment"]
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..study.atomic import write_atomically
+from ..study.nonfinite import dumps
+from ..study.records import RunFolder
+from .machine import Machine
+from .measure import Measure
+from .synthetic import Synthetic
+from .vae import Vae, VaeConfig
+
+Records = list[dict[str, Any]]
+
+# Experiments without weights leave this file when they are done.
+_MARK = "complete.json"
+
+
+def _has_weights(folder: Path) -> bool:
+    return (folder / "weights.safetensors").exists()
+
+
+def _has_mark(folder: Path) -> bool:
+    return (folder / _MARK).exists()
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment that can be run from its configuration alone."""
+
+    name: str
+    config_class: type[Any]
+    """A frozen dataclass with a ``seed``."""
+    run: Callable[[Any, Path, Path | None, Machine], Records]
+    """``run(config, folder, data_dir, machine)``: do what is left to do; all records."""
+    named_by: tuple[str, ...]
+    """The fields of the configuration that tell runs apart for a reader."""
+    is_complete: Callable[[Path], bool] = _has_weights
+    """Whether nothing is left to do in a folder; by default, whether it has trained weights."""
+
+
+def _vae(config: VaeConfig, folder: Path, data_dir: Path | None, machine: Machine) -> Records:
+    return Vae(config, folder, data_dir, machine).run()
+
+
+def _synthetic(config: Synthetic, folder: Path, data_dir: Path | None, machine: Machine) -> Records:
+    # One process: the study decides how many there are.
+    replace(config, out=folder, resume=machine.resume, workers=1).run()
+    records = RunFolder.load_records(folder)
+    _mark(folder, len(records))
+    return records
+
+
+def _measure(config: Measure, folder: Path, data_dir: Path | None, machine: Machine) -> Records:
+    with RunFolder.open(folder, config, resume=machine.resume) as run:
+        run.rewind(0)
+        result = replace(config, plot=None, json=False).run().to_dict()
+        # What the clock decides is no record.
+        for row in result.pop("rows"):
+            times = {"estimator": row["estimator"], "milliseconds": row.pop("milliseconds")}
+            run.append_timing(times)
+            run.append({"kind": "measurement", "step": 0, **result, **row})
+        records = run.records()
+    _mark(folder, len(records))
+    return records
+
+
+def _mark(folder: Path, records: int) -> None:
+    write_atomically(folder / _MARK, (dumps({"records": records}) + "\n").encode())
+
+
+EXPERIMENTS = {
+    experiment.name: experiment
+    for experiment in (
+        Experiment("synthetic", Synthetic, _synthetic, ("law",), _has_mark),
+        Experiment("vae", VaeConfig, _vae, ("data", "prior", "posterior", "estimator")),
+        Experiment("measure", Measure, _measure, ("law", "cost"), _has_mark),
+    )
+}
+"""All experiments, by name."""
