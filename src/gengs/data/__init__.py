@@ -2,6 +2,18 @@
 
 from .archive import RemoteFile, fetch
 from .batches import Batches
+from .corpus import Corpus
 from .images import IMAGE_SETS, ImageSet, load_images
+from .text import CORPORA, load_corpus
 
-__all__ = ["IMAGE_SETS", "Batches", "ImageSet", "RemoteFile", "fetch", "load_images"]
+__all__ = [
+    "CORPORA",
+    "IMAGE_SETS",
+    "Batches",
+    "Corpus",
+    "ImageSet",
+    "RemoteFile",
+    "fetch",
+    "load_corpus",
+    "load_images",
+]

@@ -1,12 +1,12 @@
 r"""A corpus: how often each word of a vocabulary occurs in each document.
 
-The counts are a sparse matrix, one row a document, in compressed rows: ``indices`` and ``data`` hold
-the words and their counts, document after document, and ``indptr[d]`` is where document ``d``
+The counts are a sparse matrix, one row a document, in compressed rows: ``indices`` and ``data``
+hold the words and their counts, document after document, and ``indptr[d]`` is where document ``d``
 begins. A batch is made dense on its way to the model; the corpus never is.
 
 In a folder, a corpus is ``indptr.npy``, ``indices.npy`` and ``data.npy`` (plain arrays, no pickle),
-``vocabulary.json`` and ``corpus.json``. :meth:`Corpus.open` maps the arrays: of a corpus larger than
-memory, only the rows that are asked for are read.
+``vocabulary.json`` and ``corpus.json``. :meth:`Corpus.open` maps the arrays: of a corpus larger
+than memory, only the rows that are asked for are read.
 """
 
 from __future__ import annotations
