@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from .numbers import number, with_error
+
 _HEADINGS = ("estimator", "loss − min", "variance", "|bias|", "error", "evals", "ms")
 
 
@@ -102,23 +104,10 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     time = row["milliseconds"]
     return [
         row["estimator"],
-        _with_error(row["excess"], row["excess_se"]),
-        _number(row["variance"]),
-        "—" if row["bias"] is None else _with_error(row["bias"], row["bias_ci"]),
-        "—" if row["error"] is None else _number(row["error"]),
+        with_error(row["excess"], row["excess_se"]),
+        number(row["variance"]),
+        "—" if row["bias"] is None else with_error(row["bias"], row["bias_ci"]),
+        "—" if row["error"] is None else number(row["error"]),
         str(row["evaluations"]),
         "—" if time is None else f"{time:.1f}",
     ]
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if 1000 <= value < 1e7 else f"{value:.3g}"
-
-
-def _with_error(value: float, error: float) -> str:
-    """One digit of the error, two if it begins with 1 or 2; the value to the same place."""
-    if not 0 < error < math.inf:
-        return f"{value:.3g}"
-    exponent = math.floor(math.log10(error))
-    places = max(0, (1 if error < 3 * 10.0**exponent else 0) - exponent)
-    return f"{value:.{places}f} ± {error:.{places}f}"

@@ -1,0 +1,81 @@
+"""Runs that differ in their seed alone are one setting: one cell of a table, one curve.
+
+In a study, labels say where a run belongs: table, data, row and column. Runs outside a study are
+labelled by their configuration: the estimator, and what else differs among them.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Setting", "group_runs", "orientation"]
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .runs import Run, Study
+
+_ROWS = {"vae": "prior", "topics": "layers", "measure": "law", "synthetic": "law"}
+_PLACED = {"seed", "data", "estimator", "estimators"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where a number belongs."""
+
+    experiment: str
+    table: str
+    data: str
+    row: str
+    column: str
+
+
+def group_runs(studies: Sequence[Study]) -> dict[Setting, list[Run]]:
+    """The runs of each setting, in the order of the plans."""
+    found: dict[Setting, list[Run]] = {}
+    for study in studies:
+        loose = [run for run in study.runs if not run.labels]
+        differing = {name: _differing(loose, name) for name in {run.experiment for run in loose}}
+        for run in study.runs:
+            if run.labels:
+                places = [run.labels.get(key, "") for key in ("table", "data", "row", "column")]
+                places[0] = places[0] or study.name
+            else:
+                places = _described(run, study.name, differing[run.experiment])
+            found.setdefault(Setting(run.experiment, *places), []).append(run)
+    return found
+
+
+def orientation(settings: Mapping[Setting, Sequence[Run]]) -> Literal["row", "column"]:
+    """Whether the rows or the columns of a table are its estimators: columns, if both could be."""
+    kinds: dict[str, set[str]] = {}
+    for setting, runs in settings.items():
+        for run in runs:
+            if "estimator" in run.config:
+                kinds.setdefault(setting.column, set()).add(str(run.config["estimator"]))
+    return "row" if any(len(found) > 1 for found in kinds.values()) else "column"
+
+
+def _described(run: Run, name: str, differing: Sequence[str]) -> list[str]:
+    """Table, data, row and column from the configuration."""
+    key = _ROWS.get(run.experiment, "")
+    extra = [f"{k.replace('_', ' ')} {_short(run.config.get(k))}" for k in differing if k != key]
+    row = _short(run.config.get(key, "")) if key else ""
+    if "estimator" not in run.config:  # it has several
+        return [name, "", ", ".join([row, *extra]), "all estimators"]
+    column = str(run.config["estimator"])
+    return [name, str(run.config.get("data", "")), row, ", ".join([column, *extra])]
+
+
+def _differing(runs: Sequence[Run], experiment: str) -> list[str]:
+    values: dict[str, set[str]] = {}
+    for run in runs:
+        if run.experiment == experiment:
+            for key, value in run.config.items():
+                values.setdefault(key, set()).add(json.dumps(value, sort_keys=True, default=str))
+    return [key for key, seen in values.items() if len(seen) > 1 and key not in _PLACED]
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= 40 else text[:39] + "…"
