@@ -151,7 +151,7 @@ def _find(data_dir: str | Path | None) -> list[Path]:
     return found
 
 
-def _open(path: Path) -> IO[bytes]:
+def _open(path: Path) -> IO[bytes] | gzip.GzipFile:
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
 
 
