@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constrain
 INPUTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench docs clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,10 @@ lint: $(VENV)/.dev-stamp ## Check style, format and types
 bench: | $(BIN)/python ## Benchmark the sampler
 	$(PIP) -e '.[bench]'
 	$(BIN)/python -m benchmarks.sampler
+
+docs: $(VENV)/.dev-stamp ## Build the site, warnings as errors
+	$(BIN)/python -m sphinx -q -W --keep-going -c docs . build/docs
+	@echo "open build/docs/index.html"
 
 clean: ## Remove the environment, caches and build products
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

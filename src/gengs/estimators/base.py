@@ -166,7 +166,7 @@ class CheckedCost:
     def along(self, values: Tensor) -> Tensor:
         """Costs of values that carry a gradient, which must flow through the cost."""
         costs = self(values)
-        if values.requires_grad and inspectable(values) and not _leads_to(costs, values):
+        if values.requires_grad and inspectable(values) and not leads_to(costs, values):
             raise not_differentiable(self.latents.owner)
         return costs
 
@@ -184,7 +184,7 @@ class CheckedCost:
         return costs, slope
 
 
-def _leads_to(costs: Tensor, values: Tensor) -> bool:
+def leads_to(costs: Tensor, values: Tensor) -> bool:
     """Whether a gradient of ``costs`` reaches ``values``; a decoder's own weights do not count."""
     nodes, seen = [costs.grad_fn], set()
     while nodes:

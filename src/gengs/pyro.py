@@ -1,0 +1,222 @@
+r"""Laws for Pyro's models and guides, whose draws carry a gradient.
+
+Pyro trains a discrete guide by the score function, or enumerates it. With the laws of this module a
+guide's discrete draw is differentiable instead, so that SVI takes the pathwise gradient:
+
+- :class:`MidCDFLaw` draws exactly and moves the draw by the mid-CDF gradient
+  (:func:`gengs.midcdf_sample`);
+- :class:`StraightThrough` draws exactly and lends the gradient of its relaxation;
+- :class:`Finite` and :func:`truncate` make laws on finitely many atoms, for models and guides.
+
+**Use** ``TraceMeanField_ELBO``. The bound is
+
+.. math:: E_q[\log p(x \mid z)] - \mathrm{KL}(q(z) \,\|\, p(z))
+
+whose divergence is analytic here (all pairs of laws that :func:`torch.distributions.kl_divergence`
+knows). ``Trace_ELBO`` would put :math:`\log p(z) - \log q(z)` at the draw in its place, and
+differentiate it along :math:`z`. For Poisson and other families with a smooth log-PMF that works,
+up to the trapezoid rule's error; a table of atoms has no derivative along :math:`z`, and rather
+than dropping that gradient in silence these laws raise an error on the way back.
+
+Example:
+    >>> import pyro, torch
+    >>> from pyro.distributions import Normal, Poisson
+    >>> from pyro.infer import SVI, TraceMeanField_ELBO
+    >>> pyro.clear_param_store(); pyro.set_rng_seed(0)
+    >>> def model(x):                                      # how many photons, given the current?
+    ...     count = pyro.sample("count", Poisson(torch.tensor(4.0)))
+    ...     pyro.sample("x", Normal(count, 1.0), obs=x)
+    >>> def guide(x):
+    ...     logits = pyro.param("logits", torch.zeros(16))
+    ...     pyro.sample("count", MidCDFLaw(Finite(torch.arange(16.0), logits=logits)))
+    >>> svi = SVI(model, guide, pyro.optim.Adam({"lr": 0.05}), TraceMeanField_ELBO())
+    >>> x = torch.tensor(6.3)
+    >>> losses = [svi.step(x) for _ in range(400)]
+    >>> int(pyro.param("logits").argmax())                 # 6 is the most likely count
+    6
+"""
+
+from __future__ import annotations
+
+__all__ = ["Finite", "MidCDFLaw", "StraightThrough", "truncate"]
+
+from typing import Any
+
+import torch
+from pyro.distributions import TorchDistribution
+from pyro.distributions.torch_distribution import TorchDistributionMixin
+from torch import Tensor
+from torch.distributions import Distribution, constraints, kl_divergence, register_kl
+from torch.types import _size
+
+from .distributions import Finite as CoreFinite
+from .distributions import StraightThrough as CoreStraightThrough
+from .distributions import Window, midcdf_sample
+from .distributions import truncate as core_truncate
+from .distributions.relaxed import Temperature
+from .distributions.validation import validates
+from .estimators.base import leads_to
+
+
+class Finite(CoreFinite, TorchDistributionMixin):  # type: ignore[misc]
+    """:class:`gengs.Finite`, with what Pyro asks of a law."""
+
+    event_dim: int = 0  # an attribute of the law itself; Pyro's is a read-only property
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return _honest(super().log_prob(value), value, self)
+
+
+def truncate(
+    law: Distribution,
+    level: int | None = None,
+    *,
+    low: int | None = None,
+    high: int | None = None,
+    mass: float | None = None,
+    tolerance: float | None = None,
+    window: Window | None = None,
+) -> Finite:
+    """:func:`gengs.truncate`, whose result Pyro takes.
+
+    Args:
+        law: Any law with a PMF, Pyro's own included.
+        level: Keep the integers 0 … level - 1.
+        low: Keep the integers from ``low`` on.
+        high: Keep the integers up to ``high``.
+        mass: Keep 0, 1, … until their mass reaches this, then one more atom with the rest.
+        tolerance: Keep the smallest window, for each element, that loses at most this mass.
+        window: Keep the integers of this window.
+
+    Example:
+        >>> from pyro.distributions import Poisson
+        >>> truncate(Poisson(torch.tensor([2.0, 7.0])), 12).to_event(1).event_shape
+        torch.Size([2])
+    """
+    finite = core_truncate(
+        law, level, low=low, high=high, mass=mass, tolerance=tolerance, window=window
+    )
+    result = Finite.__new__(Finite)
+    result.__dict__.update(finite.__dict__)
+    return result
+
+
+class StraightThrough(CoreStraightThrough, TorchDistributionMixin):
+    """:class:`gengs.StraightThrough`, with what Pyro asks of a law.
+
+    Args:
+        temperature: Of the relaxation that lends its gradient.
+        law: As for :class:`gengs.Relaxed`.
+        validate_args: Whether to check the arguments; on by default.
+    """
+
+    def __init__(
+        self, temperature: Temperature, law: Distribution, validate_args: bool | None = None
+    ) -> None:
+        super().__init__(temperature, law, validate_args)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return _honest(super().log_prob(value), value, self)
+
+    def expand(self, batch_shape: _size, _instance: Any = None) -> StraightThrough:
+        result = self.__class__.__new__(StraightThrough)
+        result._set(self.relaxed.expand(torch.Size(batch_shape)))
+        return result
+
+
+class MidCDFLaw(TorchDistribution):
+    """A discrete law whose exact draws move with its parameters.
+
+    Args:
+        law: A law of numbers, as for :func:`gengs.midcdf_sample`: a count family, a
+            :class:`Finite`, or any law that can be truncated to one.
+        validate_args: Whether to check values; on by default.
+
+    Example:
+        >>> from pyro.distributions import Poisson
+        >>> rate = torch.tensor([0.5, 3.0], requires_grad=True)
+        >>> z = MidCDFLaw(Poisson(rate)).to_event(1).rsample()
+        >>> bool((z == z.round()).all()), z.requires_grad
+        (True, True)
+    """
+
+    arg_constraints: dict[str, constraints.Constraint] = {}
+    has_rsample = True
+
+    def __init__(self, law: Distribution, validate_args: bool | None = None) -> None:
+        if not isinstance(law, Distribution):
+            raise TypeError(f"MidCDFLaw expects a distribution, but got {type(law).__name__}.")
+        if law.event_shape:
+            raise TypeError(
+                "MidCDFLaw expects the law of one number, but got one of event shape "
+                f"{tuple(law.event_shape)}; call .to_event() on the result instead."
+            )
+        self.law = law
+        super().__init__(law.batch_shape, validate_args=False)
+        self.has_enumerate_support = law.has_enumerate_support
+        self._validate_args = validates(validate_args)
+
+    @constraints.dependent_property(is_discrete=True)
+    def support(self) -> constraints.Constraint | None:
+        """That of the law."""
+        return self.law.support
+
+    def rsample(self, sample_shape: _size = torch.Size()) -> Tensor:
+        """Exact draws that carry the mid-CDF gradient."""
+        return midcdf_sample(self.law, sample_shape)
+
+    def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
+        return self.law.sample(sample_shape)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return _honest(self.law.log_prob(value), value, self)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        return self.law.enumerate_support(expand)
+
+    def entropy(self) -> Tensor:
+        return self.law.entropy()
+
+    @property
+    def mean(self) -> Tensor:
+        return self.law.mean
+
+    @property
+    def variance(self) -> Tensor:
+        return self.law.variance
+
+    def expand(self, batch_shape: _size, _instance: Any = None) -> MidCDFLaw:
+        return MidCDFLaw(self.law.expand(torch.Size(batch_shape)), self._validate_args)
+
+    def __repr__(self) -> str:
+        return f"MidCDFLaw({self.law})"
+
+
+@register_kl(MidCDFLaw, Distribution)
+def _midcdf_any(q: MidCDFLaw, p: Distribution) -> Tensor:
+    return kl_divergence(q.law, p.law if isinstance(p, MidCDFLaw) else p)
+
+
+def _honest(log_prob: Tensor, value: Tensor, law: Distribution) -> Tensor:
+    """``log_prob``, whose way back to ``value`` raises an error where there is none."""
+    if not value.requires_grad or leads_to(log_prob, value):
+        return log_prob
+    return _NoWayBack.apply(log_prob, value, type(law).__name__)
+
+
+class _NoWayBack(torch.autograd.Function):
+    @staticmethod
+    def forward(log_prob: Tensor, value: Tensor, name: str) -> Tensor:
+        return log_prob.view_as(log_prob)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.name = inputs[2]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        raise RuntimeError(
+            f"the log-probability of a table of atoms ({ctx.name}) has no derivative along the "
+            "value; use TraceMeanField_ELBO, which takes the divergence from both laws, in place "
+            "of Trace_ELBO."
+        )
