@@ -1,0 +1,87 @@
+r"""The neural variational document model: Gaussian topics, the reference line beside the counts.
+
+.. math::
+    q(z \mid d) = N(\mu, \sigma^2), \qquad p(z) = N(0, 1), \qquad
+    w \sim \mathrm{softmax}(R\, z + b)
+
+It shares encoder, decoder and every question with :class:`gengs.models.NVPDEF`; a Gaussian draw is
+differentiable as it is, so there is no estimator to choose. Its topics can be negative, which makes
+them harder to read.
+
+References:
+    | Neural Variational Inference for Text Processing (Miao et al., 2016),
+    | https://arxiv.org/abs/1511.06038
+"""
+
+from __future__ import annotations
+
+__all__ = ["NVDM"]
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Normal
+
+from ..distributions.temperature import Schedule
+from .bag_of_words import BagEncoder, WordDecoder
+from .topic_network import TopicNetwork
+
+
+class NVDM(TopicNetwork):
+    """A topic model with Gaussian latents.
+
+    Args:
+        encoder: Counts ``(B, V)`` to features.
+        topics: The number of latents.
+        samples: The number of draws in the loss.
+        unigram: The words' probabilities to begin with, ``(V,)``.
+        kl_weight: The weight of the divergence while training.
+    """
+
+    def __init__(
+        self,
+        encoder: BagEncoder,
+        topics: int = 50,
+        samples: int = 1,
+        *,
+        unigram: Tensor | None = None,
+        kl_weight: float | Schedule = 1.0,
+    ) -> None:
+        super().__init__(encoder, WordDecoder(topics, encoder.words, unigram), kl_weight)
+        if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
+            raise ValueError(f"expected a positive integer `samples`, but got {samples!r}.")
+        self.samples = samples
+        self.head = nn.Linear(encoder.features, 2 * topics)
+
+    def _posterior(self, counts: Tensor) -> Normal:
+        mean, log_variance = self.head(self.encoder(counts)).chunk(2, -1)
+        return Normal(mean, (log_variance / 2).exp())
+
+    def loss(self, counts: Tensor, kl_weight: float | None = None) -> Tensor:
+        """The negative ELBO of reparameterised draws, one number per document."""
+        q = self._posterior(counts)
+        z = q.rsample(torch.Size([self.samples]))  # (S, B, D)
+        return self.decoder.cost(counts, z).mean(0) + self._weight(kl_weight) * _divergence(q)
+
+    def bound_parts(self, counts: Tensor, samples: int) -> tuple[Tensor, Tensor]:
+        """Reconstruction and divergence of draws from the posterior, ``(S, B)`` each."""
+        q = self._posterior(counts)
+        cost = self.decoder.cost(counts, q.sample(torch.Size([samples])))
+        return cost, _divergence(q).expand_as(cost)
+
+    def log_weights(self, counts: Tensor, samples: int) -> Tensor:
+        """The log-weights of draws from the posterior, ``(S, B)``."""
+        q = self._posterior(counts)
+        z = q.sample(torch.Size([samples]))
+        standard = Normal(torch.zeros_like(z), torch.ones_like(z))
+        return (standard.log_prob(z) - q.log_prob(z)).sum(-1) - self.decoder.cost(counts, z)
+
+    @torch.no_grad()
+    def intensities(self, counts: Tensor, layer: int = -1) -> Tensor:
+        """The posterior means, ``(B, D)``; there is one layer."""
+        return self._posterior(counts).mean
+
+
+def _divergence(q: Normal) -> Tensor:
+    """From the standard normal law, ``(B,)``."""
+    variance = q.scale.square()
+    return (q.mean.square() + variance - 1 - variance.log()).sum(-1) / 2

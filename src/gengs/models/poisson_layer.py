@@ -1,0 +1,125 @@
+r"""One layer of latent counts: its Poisson prior, and the posteriors one can choose from.
+
+The prior of each count is Poisson(:math:`\lambda`), truncated to the atoms 0 ... n - 1 with the
+tail lumped into the last one. A posterior is made from raw numbers that a network wrote:
+
+==========  ===================================  ==================================================
+posterior   raw numbers per latent               law
+==========  ===================================  ==================================================
+explicit    1: r                                 Poisson(:math:`\lambda_0 e^r`), truncated likewise
+implicit    n: one per atom                      :math:`q(k) \propto p(k)\, e^{r_k}`, any PMF
+tilted      2: slope a and curvature b           :math:`q(k) \propto p(k)\,
+                                                 e^{a d_k - \mathrm{softplus}(b) d_k^2}`
+==========  ===================================  ==================================================
+
+with :math:`d_k = (k - \lambda_0) / \sqrt{\lambda_0}` and :math:`\lambda_0` the rate at the start.
+
+A Poisson posterior is as wide as its mean: it can say "about nine", never "nine, surely". An
+implicit one can say anything, and has n numbers to fit for each latent and document. The tilted one
+can move and narrow the prior, and no more: on a small corpus it generalises best. All of them
+contain the prior itself, so a latent that is not needed costs nothing.
+
+A **large rate** makes a Poisson latent expressive: relative to its spread :math:`\sqrt\lambda` the
+atoms lie closer, and the same divergence buys more information. As :math:`\lambda \to \infty` the
+prior becomes Gaussian.
+"""
+
+from __future__ import annotations
+
+__all__ = ["PoissonLayer", "PosteriorFamily"]
+
+import math
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Distribution, Poisson
+from torch.nn.functional import softplus
+
+from ..distributions.finite import Finite
+from ..distributions.truncate import truncate
+
+PosteriorFamily = Literal["explicit", "implicit", "tilted"]
+"""How raw numbers become a posterior."""
+
+# exp(-60) is a rate of zero for every purpose, exp(20) more than any count
+_LOG_RATES = (-60.0, 20.0)
+# a step of the slope moves the posterior by as much as three of the raw number: it learns faster
+_SLOPE = 3.0
+
+
+class PoissonLayer(nn.Module):
+    """The laws of one layer of D counts.
+
+    Args:
+        size: The number D of counts.
+        rate: The prior's rate, at the beginning if it is learned.
+        level: Truncate all laws to this many atoms; ``None`` leaves them whole (explicit
+            posteriors only).
+        posterior: The family of the posterior.
+        learn_rate: Learn a rate of each count's prior (empirical Bayes).
+    """
+
+    atoms: Tensor
+
+    def __init__(
+        self,
+        size: int,
+        rate: float,
+        level: int | None = 15,
+        posterior: PosteriorFamily = "explicit",
+        learn_rate: bool = False,
+    ) -> None:
+        super().__init__()
+        if posterior not in get_args(PosteriorFamily):
+            options = ", ".join(get_args(PosteriorFamily))
+            raise ValueError(f"expected `posterior` to be one of {options}, but got {posterior!r}.")
+        if not 0 < rate < math.inf:
+            raise ValueError(f"expected a positive, finite `rate`, but got {rate}.")
+        if level is None and posterior != "explicit":
+            raise ValueError(
+                f"expected a `level` of atoms for the {posterior} posterior, got none."
+            )
+        if level is not None and level < 2:
+            raise ValueError(f"expected a `level` of at least 2 atoms, but got {level}.")
+        self.size, self.level, self.posterior_family = size, level, posterior
+        self.start_rate = rate
+        self.log_rate = nn.Parameter(torch.full((size,), math.log(rate)), requires_grad=learn_rate)
+        self.register_buffer("atoms", torch.arange(float(level or 0)), persistent=False)
+
+    @property
+    def width(self) -> int:
+        """How many raw numbers a posterior needs for each count."""
+        if self.posterior_family == "implicit" and self.level is not None:
+            return self.level
+        return 2 if self.posterior_family == "tilted" else 1
+
+    def prior(self, rate: Tensor | None = None) -> Distribution:
+        """The prior of each count, of its own rates ``(D,)`` or of these ``(*, D)``."""
+        law = Poisson(self.log_rate.exp() if rate is None else rate)
+        return law if self.level is None else truncate(law, self.level)
+
+    def posterior(self, raw: Tensor, prior: Distribution) -> Distribution:
+        """The posterior of raw numbers ``(*, D * width)``, of batch shape ``(*, D)``.
+
+        Args:
+            raw: What the network wrote.
+            prior: The prior that an implicit or a tilted posterior starts from.
+        """
+        raw = raw.unflatten(-1, (self.size, self.width))
+        if self.posterior_family == "explicit" or not isinstance(prior, Finite):
+            log_rate = raw.squeeze(-1) + math.log(self.start_rate)
+            return self.poisson(log_rate.clamp(*_LOG_RATES).exp())
+        if self.posterior_family == "tilted":
+            d = (self.atoms - self.start_rate) / math.sqrt(self.start_rate)  # (n,)
+            slope, curvature = raw[..., :1], raw[..., 1:]
+            raw = _SLOPE * slope * d - softplus(curvature) * d.square()  # (*, D, n)
+        return Finite(self.atoms, logits=prior.logits + raw)
+
+    def poisson(self, rate: Tensor) -> Distribution:
+        """Poisson counts of these rates, truncated like the prior."""
+        return Poisson(rate) if self.level is None else truncate(Poisson(rate), self.level)
+
+    def extra_repr(self) -> str:
+        rate = "learned" if self.log_rate.requires_grad else self.start_rate
+        return f"{self.size}, rate={rate}, level={self.level}, {self.posterior_family}"

@@ -1,0 +1,173 @@
+r"""What every topic model of this library can be asked, the same for all.
+
+A document is a row of word counts :math:`n_w`; its latent topics are :math:`z`. The negative
+evidence lower bound
+
+.. math::
+    -\mathrm{ELBO}(d) = E_{q(z|d)}\Big[-\sum_w n_w \log p(w \mid z)\Big]
+    + \mathrm{KL}(q(z \mid d) \,\|\, p(z)) \ge -\log p(d)
+
+is evaluated with exact draws, whatever estimator the model was trained with. From it follow two
+perplexities,
+
+.. math::
+    \text{per document: } \exp \frac1D \sum_d \frac{-\mathrm{ELBO}(d)}{N_d}, \qquad
+    \text{of the corpus: } \exp \frac{\sum_d -\mathrm{ELBO}(d)}{\sum_d N_d}.
+
+Papers print the first one. Short documents weigh more in it. Documents without a word have no
+perplexity and are left out.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Perplexity", "TopicNetwork", "perplexity"]
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from math import exp, log
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ..distributions.temperature import Schedule
+from .bag_of_words import BagEncoder, WordDecoder
+
+# logits of decoded draws that are held at once: 4 million numbers, 16 MB
+_MOST_NUMBERS = 1 << 22
+
+
+class Perplexity(NamedTuple):
+    """Two ways to average over documents, and the divergence's part in nats per document."""
+
+    document: float
+    corpus: float
+    kl: float
+
+
+class TopicNetwork(nn.Module, ABC):
+    """An encoder, topics, a decoder, and the questions one asks them.
+
+    Args:
+        encoder: Counts ``(B, V)`` to features.
+        decoder: Topic intensities to words.
+        kl_weight: The weight of the divergence in the training loss: a number, or a schedule that
+            is read at each call (step it yourself).
+    """
+
+    def __init__(
+        self, encoder: BagEncoder, decoder: WordDecoder, kl_weight: float | Schedule = 1.0
+    ) -> None:
+        super().__init__()
+        self.encoder, self.decoder, self.kl_weight = encoder, decoder, kl_weight
+
+    @abstractmethod
+    def loss(self, counts: Tensor, kl_weight: float | None = None) -> Tensor:
+        """What training minimises, one number per document."""
+
+    @abstractmethod
+    def bound_parts(self, counts: Tensor, samples: int) -> tuple[Tensor, Tensor]:
+        """Reconstruction and divergence of exact draws, ``(S, B)`` each."""
+
+    @abstractmethod
+    def log_weights(self, counts: Tensor, samples: int) -> Tensor:
+        r""":math:`\log p(d, z) - \log q(z \mid d)` of exact draws, ``(S, B)``."""
+
+    @abstractmethod
+    def intensities(self, counts: Tensor, layer: int = -1) -> Tensor:
+        """The posterior means of a layer's latents, ``(B, D)``: how much of each topic."""
+
+    def forward(self, counts: Tensor, kl_weight: float | None = None) -> Tensor:
+        """The loss, so that wrappers (data parallel, compiled) can be called like the model."""
+        return self.loss(counts, kl_weight)
+
+    def training_value(self, counts: Tensor) -> Tensor:
+        """The value that training itself sees, with the full divergence and no gradient."""
+        return self.loss(counts, kl_weight=1.0).detach()
+
+    def topics(self) -> Tensor:
+        """How much each topic raises each word's logit, ``(D, V)``, relative to their mean."""
+        weight = self.decoder.weight.detach()
+        # a constant added to a topic's row changes no probability
+        return weight - weight.mean(-1, keepdim=True)
+
+    def hierarchy(self) -> list[Tensor]:
+        """The positive weights from each layer to the next, ``(D_next, D)`` each."""
+        return []
+
+    def penalty(self) -> Tensor:
+        """The squared norm of the decoder's weights: a Gaussian prior on them, but for a factor."""
+        return self.decoder.weight.square().sum()
+
+    # ---------------------------------------------------------------- evaluation, by exact draws
+
+    @torch.no_grad()
+    def negative_elbo(self, counts: Tensor, samples: int = 1) -> Tensor:
+        """The negative bound with exact draws, one number per document.
+
+        Args:
+            counts: Documents, ``(B, V)``.
+            samples: How many draws to average over.
+        """
+        return sum(self._averages(counts, samples))  # type: ignore[return-value]
+
+    @torch.no_grad()
+    def kl(self, counts: Tensor, samples: int = 1) -> Tensor:
+        """The divergence of posterior and prior, one number per document."""
+        return self._averages(counts, samples)[1]
+
+    @torch.no_grad()
+    def log_likelihood(self, counts: Tensor, samples: int = 100) -> Tensor:
+        """The importance-sampled log-likelihood, a bound from below, one number per document."""
+        total = torch.full(counts.shape[:1], -torch.inf, device=counts.device)
+        for portion in _portions(samples, counts):
+            weights = self.log_weights(counts, portion)
+            total = torch.logaddexp(total.to(weights), weights.logsumexp(0))
+        return total - log(samples)
+
+    def _averages(self, counts: Tensor, samples: int) -> tuple[Tensor, Tensor]:
+        sums = [torch.zeros(len(counts), device=counts.device) for _ in range(2)]
+        for portion in _portions(samples, counts):
+            for total, part in zip(sums, self.bound_parts(counts, portion), strict=True):
+                total += part.sum(0)
+        return sums[0] / samples, sums[1] / samples
+
+    def _weight(self, kl_weight: float | None) -> float:
+        weight = self.kl_weight if kl_weight is None else kl_weight
+        return weight.value if isinstance(weight, Schedule) else weight
+
+
+@torch.no_grad()
+def perplexity(model: TopicNetwork, batches: Iterable[Tensor], samples: int = 1) -> Perplexity:
+    """The perplexities of documents that come in batches.
+
+    Args:
+        model: In evaluation mode.
+        batches: Counts, ``(B, V)`` each.
+        samples: Draws per document, averaged in the bound.
+    """
+    per_document = bounds = tokens = divergences = 0.0
+    documents = 0
+    for counts in batches:
+        lengths = counts.sum(-1).double()
+        cost, kl = (part.double() for part in model._averages(counts, samples))
+        filled = lengths > 0
+        bound = (cost + kl)[filled]
+        per_document += float((bound / lengths[filled]).sum())
+        bounds, tokens = bounds + float(bound.sum()), tokens + float(lengths.sum())
+        divergences, documents = (
+            divergences + float(kl[filled].sum()),
+            documents + int(filled.sum()),
+        )
+    if not documents:
+        raise ValueError("expected at least one document with a word in it, but got none.")
+    return Perplexity(exp(per_document / documents), exp(bounds / tokens), divergences / documents)
+
+
+def _portions(samples: int, counts: Tensor) -> Iterable[int]:
+    """Numbers of draws whose decoded words fit into a little memory."""
+    if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
+        raise ValueError(f"expected a positive integer `samples`, but got {samples!r}.")
+    portion = max(1, _MOST_NUMBERS // max(1, counts.numel()))
+    for done in range(0, samples, portion):
+        yield min(portion, samples - done)
