@@ -1,0 +1,170 @@
+r"""How often the words of a topic occur together.
+
+Counting needs a notion of "together":
+
+- *documents*: :math:`n_{ij}` is the number of documents with both words. Counts are enough for it;
+- *windows*: a window of fixed width slides over each text, word by word, and :math:`n_{ij}` is the
+  number of windows with both words. A text shorter than the window is one window.
+
+Only the words of one topic are counted against each other: the cost grows with the topics, not with
+the square of the vocabulary, and documents are taken in parts, so that a mapped corpus stays on
+disk.
+"""
+
+from __future__ import annotations
+
+__all__ = ["CoOccurrence", "Topics"]
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from ..data.corpus import Corpus
+
+Topics = Sequence[Sequence[str]] | Sequence[Sequence[int]]
+"""The words of each topic, the most important first: as words, or as columns of the counts."""
+
+_PART = 32_768  # documents, or windows, at a time
+_ENTRIES = 4_000_000  # windows times words at a time
+
+
+@dataclass(frozen=True)
+class CoOccurrence:
+    """Counts of words and pairs of words, topic by topic."""
+
+    joint: tuple[Any, ...]
+    """For each topic an array ``(N, N)``: how often words ``i`` and ``j`` occur together; on the
+    diagonal, how often word ``i`` occurs."""
+    total: int
+    """The number of documents, or of windows."""
+
+    @classmethod
+    def of_documents(cls, topics: Topics, corpus: Corpus | Any) -> CoOccurrence:
+        """Count documents.
+
+        Args:
+            topics: Words of a :class:`.Corpus`, or columns.
+            corpus: The corpus, or a SciPy sparse matrix, one row a document.
+
+        Example:
+            >>> counts = scipy.sparse.csr_array([[2, 1, 0], [1, 0, 0], [0, 0, 3]])
+            >>> CoOccurrence.of_documents([[0, 1]], counts).joint[0].tolist()
+            [[2, 1], [1, 1]]
+        """
+        vocabulary = corpus.vocabulary if isinstance(corpus, Corpus) else None
+        counts = corpus.counts if isinstance(corpus, Corpus) else corpus
+        if not scipy.sparse.issparse(counts):
+            raise TypeError(
+                "expected a Corpus or a SciPy sparse matrix as `corpus`, but got "
+                f"{type(counts).__name__}."
+            )
+        counts = counts.tocsr()
+        columns = _columns(topics, counts.shape[1], vocabulary)
+        parts = (counts[start : start + _PART] for start in range(0, counts.shape[0], _PART))
+        return cls(_joint(columns, parts), counts.shape[0])
+
+    @classmethod
+    def of_windows(
+        cls, topics: Sequence[Sequence[str]], texts: Iterable[Sequence[str]], width: int = 110
+    ) -> CoOccurrence:
+        """Count sliding windows.
+
+        Args:
+            topics: The words of each topic.
+            texts: The words of each document, in their order; one pass is made.
+            width: How many words a window has; 110 is usual for C_V and 10 for NPMI.
+
+        Example:
+            >>> texts = [["a", "b", "c"], ["b"]]
+            >>> CoOccurrence.of_windows([["a", "b"]], texts, width=2).joint[0].tolist()
+            [[1, 1], [1, 3]]
+        """
+        if width < 1:
+            raise ValueError(f"expected a `width` of at least 1, but got {width}.")
+        words = sorted({word for topic in topics for word in topic})
+        columns = _columns(topics, len(words), words)
+        number = {word: column for column, word in enumerate(words)}
+        total = 0
+
+        def parts() -> Iterator[Any]:
+            nonlocal total
+            rows: list[Any] = []
+            hits: list[Any] = []
+            here = size = 0
+            for text in texts:
+                windows, covered, ids = _windows_of(text, number, width)
+                rows.append(covered + here)
+                hits.append(ids)
+                here, size = here + windows, size + len(ids)
+                if size > _ENTRIES:
+                    yield _incidence(rows, hits, here, len(words))
+                    total += here
+                    rows, hits, here, size = [], [], 0, 0
+            if here:
+                yield _incidence(rows, hits, here, len(words))
+                total += here
+
+        joint = _joint(columns, parts())
+        return cls(joint, total)
+
+
+def _columns(topics: Topics, width: int, vocabulary: Sequence[str] | None) -> list[Any]:
+    """The columns of each topic's words."""
+    number = {word: column for column, word in enumerate(vocabulary or ())}
+    found = []
+    for index, topic in enumerate(topics):
+        columns: list[int] = []
+        word: Any
+        for word in topic:
+            if isinstance(word, str):
+                if word not in number:
+                    raise ValueError(
+                        f"topic {index} has the word {word!r}, which is not in the vocabulary."
+                    )
+                columns.append(number[word])
+            else:
+                columns.append(int(word))
+        if len(set(columns)) != len(columns):
+            raise ValueError(f"expected different words in topic {index}, but got {list(topic)}.")
+        if columns and not (min(columns) >= 0 and max(columns) < width):
+            raise ValueError(f"expected columns from 0 to {width - 1} in topic {index}.")
+        found.append(np.asarray(columns, dtype=np.int64))
+    if not found:
+        raise ValueError("expected at least one topic, but got none.")
+    return found
+
+
+def _joint(topics: list[Any], parts: Iterable[Any]) -> tuple[Any, ...]:
+    needed = np.unique(np.concatenate(topics))
+    places = [np.searchsorted(needed, columns) for columns in topics]
+    sums = [np.zeros((len(columns), len(columns)), dtype=np.int64) for columns in topics]
+    for part in parts:
+        present = part[:, needed].tocsc()
+        present.data = (present.data > 0).astype(np.int64)
+        for total, place in zip(sums, places, strict=True):
+            of_topic = present[:, place]
+            total += (of_topic.T @ of_topic).toarray()
+    return tuple(sums)
+
+
+def _windows_of(text: Sequence[str], number: dict[str, int], width: int) -> tuple[int, Any, Any]:
+    """How many windows a text has; which of them hold which of the words that matter."""
+    windows = max(1, len(text) - width + 1)
+    hits = [(place, number[word]) for place, word in enumerate(text) if word in number]
+    if not hits:
+        return windows, np.zeros(0, np.int64), np.zeros(0, np.int64)
+    places, ids = np.array(hits).T
+    first = np.maximum(places - width + 1, 0)
+    last = np.minimum(places, windows - 1)
+    sizes = last - first + 1
+    starts = np.repeat(first - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
+    return windows, starts + np.arange(sizes.sum()), np.repeat(ids, sizes)
+
+
+def _incidence(rows: list[Any], hits: list[Any], windows: int, words: int) -> Any:
+    row, column = np.concatenate(rows), np.concatenate(hits)
+    ones = np.ones(len(row), dtype=np.int64)
+    return scipy.sparse.coo_array((ones, (row, column)), shape=(windows, words)).tocsr()

@@ -1,0 +1,107 @@
+r"""Coherence: whether the words of a topic belong together.
+
+With :math:`p_i` the share of documents (or windows) that have word ``i`` and :math:`p_{ij}` of
+those with both, the normalised pointwise mutual information is
+
+.. math::
+    \mathrm{NPMI}_{ij} = \frac{\log \frac{p_{ij} + \epsilon}{p_i p_j}}{-\log(p_{ij} + \epsilon)},
+
+1 for words that are always seen together, 0 for independent ones, and towards -1 for words that
+never are. A topic's NPMI is the mean over pairs of its words.
+
+C_V gives each word the vector of its NPMI with all words of the topic, and compares it with the sum
+of these vectors: the mean of :math:`\cos(v_i, \sum_j v_j)` over the words.
+
+C_V looks at directions alone: words that all avoid each other point the same way too, so that ten
+unrelated rare words can score higher than a topic. Read it beside NPMI.
+
+Both are those of gensim, so that numbers can be compared, but for two cases that gensim leaves
+undefined or turns around: a word that never occurs has NPMI -1 with every word, and words that
+occur in all documents have NPMI 1. gensim also loses words that occur twice in one sliding window;
+with windows as wide as the documents its numbers are these. Published numbers mostly have
+:math:`\epsilon = 10^{-12}`; with :math:`\epsilon = 0` a pair that is never seen together has
+exactly -1.
+
+References: Bouma, "Normalized (pointwise) mutual information in collocation extraction" (2009);
+Röder, Both & Hinneburg, "Exploring the space of topic coherence measures" (WSDM 2015).
+"""
+
+from __future__ import annotations
+
+__all__ = ["c_v", "npmi"]
+
+from typing import Any
+
+import numpy as np
+
+from .co_occurrence import CoOccurrence, Topics
+
+
+def npmi(topics: Topics | CoOccurrence, corpus: Any = None, epsilon: float = 1e-12) -> Any:
+    """The NPMI of each topic, an array; :func:`numpy.mean` of it is the model's.
+
+    Args:
+        topics: The words of each topic, or their counts as a :class:`.CoOccurrence`.
+        corpus: Where to count, if ``topics`` are words: a corpus, or a sparse matrix.
+        epsilon: What to add to the share of documents in which two words occur together.
+
+    Example:
+        >>> import scipy.sparse
+        >>> counts = scipy.sparse.csr_array([[1, 1, 0], [2, 3, 0], [0, 0, 1]])
+        >>> npmi([[0, 1], [0, 2]], counts, epsilon=0).round(6).tolist()
+        [1.0, -1.0]
+    """
+    found = _counted(topics, corpus)
+    values = []
+    for joint in found.joint:
+        pairs = np.triu_indices(len(joint), 1)
+        table = pairwise_npmi(joint, found.total, epsilon)[pairs]
+        values.append(float(table.mean()) if table.size else 0.0)
+    return np.asarray(values)
+
+
+def c_v(topics: Topics | CoOccurrence, corpus: Any = None, epsilon: float = 1e-12) -> Any:
+    """The C_V of each topic, an array, from 0 (or a little below) to 1.
+
+    The measure is meant for windows of 110 words (:meth:`.CoOccurrence.of_windows`); with counts of
+    whole documents it is a relative of it, so compare like with like.
+
+    Args:
+        topics: The words of each topic, or their counts as a :class:`.CoOccurrence`.
+        corpus: Where to count, if ``topics`` are words: a corpus, or a sparse matrix.
+        epsilon: What to add to the share of documents in which two words occur together.
+    """
+    found = _counted(topics, corpus)
+    values = []
+    for joint in found.joint:
+        vectors = pairwise_npmi(joint, found.total, epsilon)  # (N, N), one row a word
+        whole = vectors.sum(0)
+        norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(whole)
+        cosines = np.divide(vectors @ whole, norms, out=np.zeros(len(joint)), where=norms > 0)
+        values.append(float(cosines.mean()) if len(joint) else 0.0)
+    return np.asarray(values)
+
+
+def pairwise_npmi(joint: Any, total: int, epsilon: float = 1e-12) -> Any:
+    """The NPMI of each pair of a topic's words, ``(N, N)``; always finite, from -1 to 1."""
+    if not epsilon >= 0:
+        raise ValueError(f"expected `epsilon` of at least 0, but got {epsilon}.")
+    if total < 1:
+        raise ValueError("expected documents to count in, but there are none.")
+    both = joint / total
+    single = both.diagonal()
+    expected = single[:, None] * single[None, :]
+    smoothed = both + epsilon
+    values = np.full(both.shape, -1.0)  # for a word that never occurs, and for a pair without ε
+    fine = (expected > 0) & (smoothed > 0) & (both < 1)
+    values[fine] = np.log(smoothed[fine] / expected[fine]) / -np.log(smoothed[fine])
+    values[both >= 1] = 1.0
+    return np.clip(values, -1.0, 1.0)
+
+
+def _counted(topics: Topics | CoOccurrence, corpus: Any) -> CoOccurrence:
+    if isinstance(topics, CoOccurrence):
+        return topics
+    if corpus is None:
+        raise TypeError("expected a `corpus` to count the words of `topics` in, but got none.")
+    return CoOccurrence.of_documents(topics, corpus)
