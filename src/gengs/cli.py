@@ -60,6 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     from .experiments.measure import Measure
     from .experiments.synthetic import Synthetic
     from .experiments.vae import Vae
+    from .report.command import Report
 
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments == ["--version"]:
@@ -69,6 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
         Annotated[Measure, tyro.conf.subcommand("measure", description=Measure.__doc__)]
         | Annotated[Synthetic, tyro.conf.subcommand("synthetic", description=Synthetic.__doc__)]
         | Annotated[Vae, tyro.conf.subcommand("vae", description=Vae.__doc__)]
+        | Annotated[Report, tyro.conf.subcommand("report", description=Report.__doc__)]
         | Annotated[Estimators, tyro.conf.subcommand("estimators", description=Estimators.__doc__)]
     )
     command = tyro.cli(

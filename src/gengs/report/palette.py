@@ -59,8 +59,8 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
 
     Example:
         >>> found = looks(["GenGS(0.5)", "mid-CDF", "GenGS"])
-        >>> [(label, look.kind, look.dash) for label, look in found.items()]
-        [('GenGS(0.5)', 'gengs', 'solid'), ('GenGS', 'gengs', 'dash'), ('mid-CDF', 'steps', 'solid')]
+        >>> [(look.kind, look.dash) for look in found.values()]
+        [('gengs', 'solid'), ('gengs', 'dash'), ('steps', 'solid')]
     """
     members: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for label in dict.fromkeys(labels):

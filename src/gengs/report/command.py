@@ -1,0 +1,80 @@
+"""``gengs report``: studies and runs as one page, or as tables in Markdown, CSV or LaTeX."""
+
+from __future__ import annotations
+
+__all__ = ["Report"]
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from ..study.atomic import write_atomically
+from ..study.manifest import command
+
+Format = Literal["html", "markdown", "csv", "latex"]
+
+SUFFIXES: dict[str, Format] = {
+    ".html": "html",
+    ".htm": "html",
+    ".md": "markdown",
+    ".csv": "csv",
+    ".tex": "latex",
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """Make one page of studies and runs: tables beside the paper's, curves, samples, topics.
+
+    The page is one file and needs no network. Studies may be half done.
+    """
+
+    folders: tyro.conf.Positional[tuple[Path, ...]]
+    """Folders of studies or of runs."""
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
+    """The file to write; "-" for standard output."""
+    format: Format | None = None
+    """What to write: a page, or its tables; by default by the file's suffix (.html, .md, .csv,
+    .tex)."""
+    title: str | None = None
+    """The title of the page; by default the names of the studies."""
+
+    def run(self) -> None:
+        """Write the file and say where it is."""
+        from .contents import make_contents
+
+        if not self.folders:
+            raise ValueError("expected the folder of a study or of runs, but got none.")
+        form = self.format or self._form()
+        contents = make_contents(self.folders, self.title)
+        if form == "html":
+            from .page import render_page
+
+            text = render_page(contents, command())
+        else:
+            from .formats import FORMATS
+
+            text = FORMATS[form](contents)
+        if self.out == Path("-"):
+            sys.stdout.write(text)
+            return
+        data = text.encode()
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.out, data)
+        done = sum(run.state == "done" for run in contents.runs)
+        size = f"{len(data) / 1e6:.1f} MB" if len(data) > 1e5 else f"{len(data) / 1e3:.1f} kB"
+        print(f"{done} of {len(contents.runs)} runs done: {self.out.resolve()} ({size})")
+
+    def _form(self) -> Format:
+        if self.out == Path("-"):
+            return "markdown"
+        try:
+            return SUFFIXES[self.out.suffix.lower()]
+        except KeyError:
+            raise ValueError(
+                f"expected a file that ends in {', '.join(SUFFIXES)}, or a --format, but got "
+                f"{self.out}."
+            ) from None

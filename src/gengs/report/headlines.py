@@ -1,0 +1,58 @@
+"""The first thing a reader should know of each experiment, in one sentence."""
+
+from __future__ import annotations
+
+__all__ = ["headlines"]
+
+from collections.abc import Iterator, Sequence
+
+from .contents import Contents, Section
+from .numbers import with_error
+from .summaries import Summary
+
+# the metric that a sentence is about, and what it is called in one
+_LEADING = {
+    "vae": ("nelbo_test", "discrete negative ELBO on test images"),
+    "topics": ("perplexity_test", "discrete test perplexity"),
+    "synthetic": ("excess", "loss above the minimum"),
+}
+
+
+def headlines(contents: Contents) -> list[str]:
+    """Who is best at what, and how many published numbers were reached."""
+    return [line for section in contents.sections for line in _lines(section)]
+
+
+def _lines(section: Section) -> Iterator[str]:
+    key, words = _LEADING.get(section.experiment, ("", ""))
+    groups: dict[tuple[str, str, str], list[Summary]] = {}
+    for one in section.summaries:
+        if one.metric.key == key and one.count:
+            place = one.setting
+            where = place.row if section.experiment == "synthetic" else ""
+            groups.setdefault((place.table, place.data, where), []).append(one)
+    for (_, data, where), members in groups.items():
+        if len(members) > 1:
+            best = min(members, key=lambda one: one.mean)
+            names = [best.setting.column] if where else [best.setting.row, best.setting.column]
+            name = ", ".join(name for name in names if name)
+            value = with_error(best.mean, best.error, best.metric.digits)
+            title = where or data
+            yield f"{title + ': ' if title else ''}the lowest {words} is {value}, by {name}."
+    yield from _published(section.summaries)
+
+
+def _published(summaries: Sequence[Summary]) -> Iterator[str]:
+    for metric in dict.fromkeys(one.metric for one in summaries if one.verdict):
+        verdicts = [one.verdict for one in summaries if one.metric == metric and one.verdict]
+        judged = [verdict for verdict in verdicts if verdict != "single"]
+        if judged:
+            parts = [
+                f"{judged.count('better')} better",
+                f"{judged.count('within')} within two standard errors",
+                f"{judged.count('worse')} worse",
+            ]
+            yield f"{metric.title}, beside {len(judged)} published numbers: {', '.join(parts)}."
+        if len(verdicts) > len(judged):
+            number = len(verdicts) - len(judged)
+            yield f"{metric.title}: {number} published numbers have one run beside them so far."
