@@ -118,8 +118,8 @@ class CorpusWriter:
             "tokens": self.tokens,
             "label_names": None if label_names is None else list(label_names),
         }
-        words = json.dumps(list(vocabulary), ensure_ascii=False, indent=0)
-        write_atomically(self.temporary / "vocabulary.json", words.encode("utf-8", "surrogatepass"))
+        words = json.dumps(list(vocabulary), indent=0)
+        write_atomically(self.temporary / "vocabulary.json", words.encode())
         write_atomically(self.temporary / "corpus.json", (json.dumps(facts) + "\n").encode())
         self.temporary.rename(self.folder)
 

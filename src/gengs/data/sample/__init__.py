@@ -11,15 +11,12 @@ __all__ = ["SampleDocument", "load_sample", "sample_documents"]
 
 import gzip
 import json
-from collections import Counter
 from collections.abc import Sequence
 from importlib.resources import files
 from typing import NamedTuple
 
-import numpy as np
-import scipy.sparse
-
 from ..corpus import Corpus
+from ..counting import count_words, matrix
 from ..vocabulary import VocabularySettings, choose_vocabulary
 from ..words import ENGLISH, Words, read_stop_words
 
@@ -69,11 +66,6 @@ def load_sample() -> tuple[Corpus, Corpus]:
 def _count(
     documents: Sequence[SampleDocument], vocabulary: list[str], sections: list[str], split: Words
 ) -> Corpus:
-    columns = {word: column for column, word in enumerate(vocabulary)}
-    rows = [Counter(columns[w] for w in split(d.text) if w in columns) for d in documents]
-    ends = np.cumsum([0, *map(len, rows)])
-    indices = np.array([column for row in rows for column in sorted(row)], dtype=np.int32)
-    data = np.array([row[column] for row in rows for column in sorted(row)], dtype=np.float32)
-    shape = (len(rows), len(vocabulary))
-    matrix = scipy.sparse.csr_array((data, indices, ends), shape=shape)
-    return Corpus(matrix, vocabulary, [sections.index(d.section) for d in documents], sections)
+    counts = list(count_words((split(document.text) for document in documents), vocabulary))
+    labels = [sections.index(document.section) for document in documents]
+    return Corpus(matrix(counts, len(vocabulary)), vocabulary, labels, sections)
