@@ -61,16 +61,23 @@ def main(arguments: list[str] | None = None) -> int:
     from .experiments.synthetic import Synthetic
     from .experiments.vae import Vae
     from .report.command import Report
+    from .study.command import MergeStudies, Study
 
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments == ["--version"]:
         print(f"gengs {__version__}")
         return 0
+    if arguments[:2] == ["study", "merge"]:
+        arguments = ["study merge", *arguments[2:]]
     commands = (
         Annotated[Measure, tyro.conf.subcommand("measure", description=Measure.__doc__)]
         | Annotated[Synthetic, tyro.conf.subcommand("synthetic", description=Synthetic.__doc__)]
         | Annotated[Vae, tyro.conf.subcommand("vae", description=Vae.__doc__)]
         | Annotated[Report, tyro.conf.subcommand("report", description=Report.__doc__)]
+        | Annotated[Study, tyro.conf.subcommand("study", description=Study.__doc__)]
+        | Annotated[
+            MergeStudies, tyro.conf.subcommand("study merge", description=MergeStudies.__doc__)
+        ]
         | Annotated[Estimators, tyro.conf.subcommand("estimators", description=Estimators.__doc__)]
     )
     command = tyro.cli(

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 __all__ = ["EXPERIMENTS", "Experiment"]
 
+import io
+import time
 from collections.abc import Callable
+from contextlib import redirect_stderr
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ..data import ImageSet, load_images
 from ..study.atomic import write_atomically
 from ..study.nonfinite import dumps
 from ..study.records import RunFolder
 from .machine import Machine
 from .measure import Measure
+from .rehearsal import rehearse
 from .synthetic import Synthetic
-from .vae import Vae, VaeConfig
+from .vae import Vae, VaeConfig, build
 
 Records = list[dict[str, Any]]
 
@@ -48,6 +54,8 @@ class Experiment:
     """The fields of the configuration that tell runs apart for a reader."""
     is_complete: Callable[[Path], bool] = _has_weights
     """Whether nothing is left to do in a folder; by default, whether it has trained weights."""
+    rehearse: Callable[[Any, Path | None], float] | None = None
+    """``rehearse(config, data_dir)``: about how many seconds a run takes, found in few of them."""
 
 
 def _vae(config: VaeConfig, folder: Path, data_dir: Path | None, machine: Machine) -> Records:
@@ -80,11 +88,36 @@ def _mark(folder: Path, records: int) -> None:
     write_atomically(folder / _MARK, (dumps({"records": records}) + "\n").encode())
 
 
+@lru_cache(maxsize=1)
+def _images(name: str, data_dir: Path | None) -> ImageSet:
+    return load_images(name, data_dir)
+
+
+def _rehearse_vae(config: VaeConfig, data_dir: Path | None) -> float:
+    return rehearse(*build(config, _images(config.data, data_dir)))
+
+
+def _rehearse_synthetic(config: Synthetic, data_dir: Path | None) -> float:
+    steps, begin = min(config.steps, config.every), time.perf_counter()
+    short = replace(config, steps=steps, final_gradients=2)
+    with redirect_stderr(io.StringIO()):  # who is left out
+        problem, chosen = short._check()
+    for contender in chosen:
+        short._descend(problem, contender)
+    return (time.perf_counter() - begin) * config.steps / steps
+
+
 EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
-        Experiment("synthetic", Synthetic, _synthetic, ("law",), _has_mark),
-        Experiment("vae", VaeConfig, _vae, ("data", "prior", "posterior", "estimator")),
+        Experiment("synthetic", Synthetic, _synthetic, ("law",), _has_mark, _rehearse_synthetic),
+        Experiment(
+            "vae",
+            VaeConfig,
+            _vae,
+            ("data", "prior", "posterior", "estimator"),
+            rehearse=_rehearse_vae,
+        ),
         Experiment("measure", Measure, _measure, ("law", "cost"), _has_mark),
     )
 }
