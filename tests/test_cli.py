@@ -70,3 +70,17 @@ def test_the_demo_writes_its_pictures(tmp_path):
     for name in ("truncation.png", "estimators.png"):
         assert (tmp_path / name).stat().st_size > 10_000
         assert str(tmp_path / name) in done.stdout
+
+
+def test_measure_keeps_its_result(tmp_path):
+    out = tmp_path / "run"
+    done = gengs("measure", "--replicates", "200", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
+    assert [record["estimator"] for record in records][-1] == "MidCDF"
+    assert all(
+        record["kind"] == "measurement" and "milliseconds" not in record for record in records
+    )
+    assert len((out / "timings.jsonl").read_text().splitlines()) == 4
+    again = gengs("measure", "--replicates", "200", "--out", str(out))
+    assert again.returncode == 2 and "already holds a run" in again.stderr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Measure"]
+__all__ = ["Measure", "write_measurement"]
 
 import json
 import sys
@@ -20,6 +20,7 @@ from ..estimators.catalogue import ALL
 from ..lab import Measurement, measure
 from ..spec import parse_estimator, parse_law
 from ..study.config import UNRECORDED
+from ..study.records import RunFolder
 
 CostName = Literal["quadratic", "exponential", "sigmoid", "network"]
 
@@ -50,9 +51,19 @@ class Measure:
     """Write the bias-variance chart to this file (png or svg)."""
     json: bool = field(default=False, metadata=UNRECORDED)
     """Print JSON instead of a table."""
+    out: Path | None = field(default=None, metadata=UNRECORDED)
+    """Keep the result in this folder, for a report."""
 
     def run(self) -> Measurement:
         """Measure, print, and return the result."""
+        if self.out is None:
+            return self._run()
+        with RunFolder.open(self.out, self) as folder:
+            result = self._run()
+            write_measurement(folder, result)
+        return result
+
+    def _run(self) -> Measurement:
         law, parameters = parse_law(self.law)
         if not parameters:
             raise ValueError(f"the law {self.law!r} has no parameter to differentiate.")
@@ -83,6 +94,15 @@ class Measure:
             else:
                 served.append(kind())
         return served
+
+
+def write_measurement(folder: RunFolder, result: Measurement) -> None:
+    """A record for each estimator; what the clock decides is no record, but a timing."""
+    content = result.to_dict()
+    for row in content.pop("rows"):
+        times = {"estimator": row["estimator"], "milliseconds": row.pop("milliseconds")}
+        folder.append_timing(times)
+        folder.append({"kind": "measurement", "step": 0, **content, **row})
 
 
 def named_cost(name: CostName, target: float, seed: int = 0) -> Cost:

@@ -104,7 +104,7 @@ def synthetic_chart(settings: Mapping[Setting, Sequence[Run]]) -> Chart | None:
     if not views:
         return None
     note = (
-        "Moving averages over ten seeds or as many as there were; bands: two standard errors. "
+        "Moving averages of means over seeds; bands: two standard errors. "
         "A bias is drawn where it is more than four standard errors from zero."
     )
     data = {"type": "curves", "views": views, "x": "step", "menus": ["law", "shows"], "log": True}

@@ -25,21 +25,31 @@ def headlines(contents: Contents) -> list[str]:
 
 def _lines(section: Section) -> Iterator[str]:
     key, words = _LEADING.get(section.experiment, ("", ""))
-    groups: dict[tuple[str, str, str], list[Summary]] = {}
-    for one in section.summaries:
-        if one.metric.key == key and one.count:
-            place = one.setting
-            where = place.row if section.experiment == "synthetic" else ""
-            groups.setdefault((place.table, place.data, where), []).append(one)
-    for (_, data, where), members in groups.items():
+    found = [one for one in section.summaries if one.metric.key == key and one.count]
+    groups: dict[tuple[str, str], list[Summary]] = {}
+    for one in found:
+        where = one.setting.row if section.experiment == "synthetic" else one.setting.data
+        groups.setdefault((one.setting.table, where), []).append(one)
+    winners = []
+    for (_, where), members in groups.items():
         if len(members) > 1:
             best = min(members, key=lambda one: one.mean)
-            names = [best.setting.column] if where else [best.setting.row, best.setting.column]
-            name = ", ".join(name for name in names if name)
+            name = _name(best, members)
             value = with_error(best.mean, best.error, best.metric.digits)
-            title = where or data
-            yield f"{title + ': ' if title else ''}the lowest {words} is {value}, by {name}."
+            winners.append(f"{name} ({value}){' on ' + where if where else ''}")
+    if winners:
+        yield f"The lowest {words}: {', '.join(winners)}."
     yield from _published(section.summaries)
+
+
+def _name(best: Summary, members: Sequence[Summary]) -> str:
+    """The row and the column of the best, where they vary."""
+    words = [
+        getattr(best.setting, key)
+        for key in ("column", "row")
+        if len({getattr(one.setting, key) for one in members}) > 1
+    ]
+    return ", ".join(word for word in words if word)
 
 
 def _published(summaries: Sequence[Summary]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["EXPERIMENT_TITLES", "METRICS", "Metric", "metrics_of"]
+__all__ = ["EXPERIMENT_TITLES", "METRICS", "REPEATS", "Metric", "metrics_of"]
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -38,6 +38,9 @@ EXPERIMENT_TITLES = {
     "topics": "Topic models",
 }
 """The experiments in the order of the page."""
+
+REPEATS = {"synthetic": "seeds", "measure": "gradients"}
+"""What a mean is over; runs, where nothing else is said."""
 
 METRICS = {
     "vae": (

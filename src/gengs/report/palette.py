@@ -67,6 +67,7 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
         members[_kind(label)].append(label)
     found = {}
     for kind, names in members.items():
+        names.sort(key=lambda name: not _BOLD.match(name))
         for number, name in enumerate(names):
             found[name] = Look(
                 kind,

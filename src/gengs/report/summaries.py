@@ -36,7 +36,7 @@ class Summary:
     error: float | None
     """The mean's standard error, where there are two values at least."""
     count: int
-    """How many values it is the mean of."""
+    """How many runs it is the mean of (or seeds, or gradients, within one run)."""
     lost: int = 0
     """How many more were NaN or infinite."""
     paper: float | None = None
@@ -94,7 +94,8 @@ def _of_estimators(setting: Setting, runs: Sequence[Run]) -> list[Summary]:
         many = run.config.get("seeds")
         for record in _last_records(run):
             name = str(record["estimator"])
-            seeds[name] = seeds.get(name, 0) + (many if isinstance(many, int) else 1)
+            repeats = record.get("replicates", many)
+            seeds[name] = seeds.get(name, 0) + (repeats if isinstance(repeats, int) else 1)
             for metric in METRICS[run.experiment]:
                 value = _number(_length(record.get(metric.key)))
                 if value is None:

@@ -77,7 +77,9 @@ def interactive_descents(curves: Sequence[Curve], title: str) -> str:
         height=820,
         legend={"groupclick": "togglegroup", "tracegroupgap": 2},
     )
-    page: str = figure.to_html(include_plotlyjs=True, full_html=True)
+    # Plotly would offer to send the figure to its makers.
+    quiet = {"displaylogo": False, "showSendToCloud": False, "plotlyServerURL": ""}
+    page: str = figure.to_html(include_plotlyjs=True, full_html=True, config=quiet)
     return page
 
 

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .metrics import Metric
+from .metrics import REPEATS, Metric
 from .numbers import number, signed, with_error
+from .palette import looks
 from .runs import Run
 from .settings import Setting, orientation
 from .summaries import PUBLISHED, Summary, Verdict
@@ -21,6 +22,14 @@ Side = Literal["row", "column"]
 
 SIGNS: dict[Verdict, str] = {"better": "▼", "worse": "▲", "within": "≈", "single": "○"}
 """A verdict without colour; less is better wherever the paper has a number."""
+
+TITLES = {
+    "table1": "Table 1",
+    "table2": "Table 2",
+    "figure3": "Figure 3",
+    "midcdf": "Mid-CDF and its rivals",
+}
+"""The built-in studies' tables in words."""
 
 WORDS: dict[Verdict, str] = {
     "better": "better than the paper",
@@ -71,6 +80,8 @@ class ReportTable:
     rows: tuple[tuple[Cell, ...], ...]
     choice: str = ""
     """What the table shows, where several show the same settings."""
+    repeats: str = "runs"
+    """What means are over."""
     compared: bool = False
     """Whether some number stands beside a published one."""
 
@@ -95,11 +106,13 @@ def pivots(
         down: Side = orientation(members)
         across: Side = "column" if down == "row" else "row"
         order = {"row": list(published), "column": [c for row in published.values() for c in row]}
+        if not published:  # as in a legend: kinds together
+            order[down] = list(looks(getattr(one, down) for one in members))
         estimators, conditions = (_ordered(members, side, order[side]) for side in (down, across))
         if len(estimators) < 2 or (len(conditions) < 2 and not published):
             continue
         by_place = {(getattr(one, down), getattr(one, across)): one for one in members}
-        title = " · ".join(word for word in (table_title(table), data) if word)
+        title = _pivot_title(table, data, next(iter(members)).experiment, len(groups) > 1)
         layout = _Layout(title, estimators, conditions, by_place, members)
         tables.append(
             [
@@ -130,7 +143,9 @@ class _Layout:
         ]
         heads = (Column("estimator", numeric=False), *(Column(name) for name in self.conditions))
         compared = any(cell.paper is not None for row in rows for cell in row)
-        return ReportTable(self.title, heads, tuple(rows), metric.title, compared)
+        return ReportTable(
+            self.title, heads, tuple(rows), metric.title, _repeats(self.runs), compared
+        )
 
     def _column(
         self, condition: str, metric: Metric, found: Mapping[tuple[Setting, str], Summary]
@@ -160,7 +175,7 @@ def long_table(
     shown = [key for key in labels if len({getattr(one, key) for one in places}) > 1] or ["column"]
     paper = any(one.paper is not None for one in summaries)
     heads = [Column({"row": "row", "column": "estimator"}.get(key, key), False) for key in shown]
-    heads += [Column("runs"), *(Column(metric.title) for metric in metrics)]
+    heads += [Column(_repeats(places)), *(Column(metric.title) for metric in metrics)]
     heads += [Column("paper")] if paper else []
     lines = []
     for place, runs in places.items():
@@ -174,7 +189,7 @@ def long_table(
             numbers = [s.paper for s in own if s.paper is not None]
             cells.append(Cell(f"{numbers[0]:,g}", numbers[0]) if numbers else Cell("–"))
         lines.append(tuple(cells))
-    return ReportTable(title, tuple(heads), tuple(lines), compared=paper)
+    return ReportTable(title, tuple(heads), tuple(lines), repeats=_repeats(places), compared=paper)
 
 
 def value_cell(summary: Summary, best: bool = False, with_paper: bool = True) -> Cell:
@@ -211,10 +226,14 @@ def _places(
     return places
 
 
+def _repeats(settings: Iterable[Setting]) -> str:
+    return next((REPEATS.get(setting.experiment, "runs") for setting in settings), "runs")
+
+
 def _runs_cell(runs: Sequence[Run], own: Sequence[Summary]) -> Cell:
     if not runs:
         count = max((one.count for one in own), default=0)
-        return Cell(str(count), count)
+        return Cell(f"{count:,}", count)
     done = sum(run.state == "done" for run in runs)
     text = str(done) if done == len(runs) else f"{done} of {len(runs)}"
     return Cell(text, done)
@@ -243,7 +262,14 @@ def _ordered(members: Iterable[Setting], side: Side, published: Sequence[str]) -
     return [*first, *(name for name in planned if name not in first)]
 
 
+def _pivot_title(table: str, data: str, experiment: str, several: bool) -> str:
+    condition = {"vae": "prior", "synthetic": "law", "measure": "law"}.get(experiment, "condition")
+    words = [table_title(table) if table in TITLES else f"Estimators by {condition}"]
+    words += [data] if data not in ("", "synthetic") else []
+    words += [table] if several and table not in TITLES else []
+    return " · ".join(words)
+
+
 def table_title(table: str) -> str:
     """A built-in study's name in words."""
-    titles = {"table1": "Table 1", "table2": "Table 2", "figure3": "Figure 3"}
-    return titles.get(table, "Mid-CDF and its rivals" if table == "midcdf" else table)
+    return TITLES.get(table, table)

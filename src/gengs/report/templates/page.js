@@ -87,21 +87,26 @@
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: colour("text") },
     xaxis: x, yaxis: y, hovermode: "closest",
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("muted"), activecolor: colour("text") },
     hoverlabel: { bgcolor: colour("panel"), bordercolor: colour("line"), font: { color: colour("text") } },
     dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
   });
-  const CONFIG = { responsive: true, displaylogo: false, displayModeBar: "hover",
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+  // Plotly would offer to send the chart to its makers: nothing leaves this page.
+  const CONFIG = { responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "",
+    modeBarButtons: [["toImage", "zoomIn2d", "zoomOut2d", "resetScale2d"]] };
 
+  // Many bands on top of each other hide what they are about: then they are faint, or not there.
+  const bandShade = (line, many) => many ? (line.width > 2 ? 0.1 : 0) : 0.16;
   const curveTraces = (lines, hidden) => lines.flatMap((line) => {
+    const shade = bandShade(line, lines.filter((one) => !hidden.has(one.label)).length > 7);
     const base = { legendgroup: line.label, name: plain(line.label), visible: !hidden.has(line.label) };
     const traces = [{ ...base, x: line.x, y: line.y, mode: line.y.length < 15 ? "lines+markers" : "lines",
       type: "scatter", line: { color: paint(line), dash: line.dash, width: line.width },
       marker: { size: 5 }, connectgaps: false,
       hovertemplate: `${plain(line.label).replace(/%\{/g, "% {")}: %{y:.5g}<br>step %{x}<extra></extra>` }];
-    if (line.low.length)
+    if (line.low.length && shade)
       traces.unshift({ ...base, x: [...line.x, ...[...line.x].reverse()],
-        y: [...line.high, ...[...line.low].reverse()], fill: "toself", fillcolor: clear(line, 0.14),
+        y: [...line.high, ...[...line.low].reverse()], fill: "toself", fillcolor: clear(line, shade),
         line: { width: 0 }, mode: "lines", type: "scatter", hoverinfo: "skip" });
     return traces;
   });
