@@ -11,8 +11,8 @@ import gengs
 
 SOURCE = Path(gengs.__file__).parent
 # a part may use those before it, not those after it
-ORDER = ["distributions", "estimators", "models", "run folders", "experiments", "study", "cli"]
-# the modules of study that an experiment writes with; the rest of study repeats experiments
+ORDER = ["distributions", "estimators", "run folders", "models", "experiments", "study", "cli"]
+# the modules of study that models and experiments write with; the rest of study repeats experiments
 RUN_FOLDERS = {
     *("atomic", "checkpoint", "config", "json_lines", "lock"),
     *("manifest", "nonfinite", "random_state", "records"),

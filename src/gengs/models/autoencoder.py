@@ -77,6 +77,10 @@ class Autoencoder(nn.Module, ABC):
         """The loss, so that wrappers (data parallel, compiled) can be called like the model."""
         return self.loss(x, kl_weight)
 
+    def training_value(self, x: Tensor) -> Tensor:
+        """The value that training sees, with the full divergence and no gradient."""
+        return self.loss(x, kl_weight=1.0).detach()
+
     # ------------------------------------------------------------------------ parts of the bound
 
     def decode(self, z: Tensor) -> Tensor:

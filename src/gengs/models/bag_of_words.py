@@ -115,7 +115,7 @@ class WordDecoder(nn.Module):
                 f"expected positive probabilities of shape ({words},) as `unigram`, but got shape "
                 f"{tuple(unigram.shape)} with least value {float(unigram.min()):.3g}."
             )
-        self.centre = centre
+        self.centre, self.scale = centre, scale
         self.weight = nn.Parameter(torch.randn(topics, words) * (0.1 / scale))
         self.bias = nn.Parameter(unigram.log().to(self.weight.dtype))
 

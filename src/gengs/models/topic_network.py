@@ -96,8 +96,12 @@ class TopicNetwork(nn.Module, ABC):
         return []
 
     def penalty(self) -> Tensor:
-        """The squared norm of the decoder's weights: a Gaussian prior on them, but for a factor."""
-        return self.decoder.weight.square().sum()
+        """The squared norm of the topics, per typical change of an intensity.
+
+        Times a factor c, it is minus the logarithm of a Gaussian prior with variance 1/(2c) on each
+        entry of R: added to the loss of the whole corpus, it makes training a posterior mode.
+        """
+        return self.decoder.weight.square().sum() * self.decoder.scale**2
 
     # ---------------------------------------------------------------- evaluation, by exact draws
 

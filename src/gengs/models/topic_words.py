@@ -1,0 +1,81 @@
+r"""Topics as people read them: words, and topics above topics.
+
+A topic's words are those whose share of a document it raises most in absolute terms: with
+:math:`p_0 = \mathrm{softmax}(b)` the words of a document in which every intensity is the prior's
+mean, and :math:`p_k` those when topic k is two typical deviations stronger, the ranking is by
+:math:`p_k(w) - p_0(w)`. Ranking by the entries of R alone would list words so rare that they hardly
+ever occur.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Branch", "Topic", "branches", "top_words", "topics_as_json"]
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .topic_network import TopicNetwork
+
+
+class Topic(NamedTuple):
+    """The first words of a topic."""
+
+    words: tuple[str, ...]
+    weights: tuple[float, ...]
+    """How much more of a document each word is when the topic is strong: a difference of
+    probabilities."""
+
+
+class Branch(NamedTuple):
+    """A super-topic and what hangs on it."""
+
+    layer: int
+    """0 is the uppermost layer."""
+    topic: int
+    children: tuple[int, ...]
+    """Topics of the next layer, the strongest first."""
+    weights: tuple[float, ...]
+    """What a unit of the super-topic adds to each child's rate."""
+
+
+def word_gains(model: TopicNetwork, deviations: float = 2.0) -> Tensor:
+    """How much each topic, when strong, adds to each word's probability, ``(D, V)``."""
+    decoder = model.decoder
+    bias = decoder.bias.detach()
+    strong = bias + decoder.weight.detach() * (deviations * decoder.scale)
+    return strong.softmax(-1) - bias.softmax(-1)
+
+
+def top_words(model: TopicNetwork, vocabulary: Sequence[str], top: int = 10) -> list[Topic]:
+    """The words that each topic raises most."""
+    if top < 1:
+        raise ValueError(f"expected at least 1 word in `top`, but got {top}.")
+    weights, columns = word_gains(model).topk(min(top, len(vocabulary)), -1)
+    return [
+        Topic(tuple(vocabulary[column] for column in row), tuple(gains))
+        for row, gains in zip(columns.tolist(), weights.tolist(), strict=True)
+    ]
+
+
+def branches(model: TopicNetwork, top: int = 5) -> list[Branch]:
+    """The strongest children of each super-topic, layer by layer from above."""
+    found = []
+    for layer, weight in enumerate(model.hierarchy()):  # (D_next, D)
+        values, children = weight.T.topk(min(top, len(weight)), -1)
+        rows = zip(children.tolist(), values.tolist(), strict=True)
+        found += [Branch(layer, k, tuple(c), tuple(v)) for k, (c, v) in enumerate(rows)]
+    return found
+
+
+def topics_as_json(
+    model: TopicNetwork, vocabulary: Sequence[str], top: int = 10
+) -> dict[str, list[dict[str, Any]]]:
+    """Topics and hierarchy as plain data, for ``topics.json``."""
+    with torch.no_grad():
+        return {
+            "topics": [topic._asdict() for topic in top_words(model, vocabulary, top)],
+            "hierarchy": [branch._asdict() for branch in branches(model)],
+        }
