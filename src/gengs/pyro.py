@@ -42,6 +42,7 @@ __all__ = ["Finite", "MidCDFLaw", "StraightThrough", "truncate"]
 
 from typing import Any
 
+import pyro.distributions as pyro_laws
 import torch
 from pyro.distributions import TorchDistribution
 from pyro.distributions.torch_distribution import TorchDistributionMixin
@@ -53,6 +54,7 @@ from .distributions import Finite as CoreFinite
 from .distributions import StraightThrough as CoreStraightThrough
 from .distributions import Window, midcdf_sample
 from .distributions import truncate as core_truncate
+from .distributions.given import gave
 from .distributions.relaxed import Temperature
 from .distributions.validation import validates
 from .estimators.base import leads_to
@@ -94,7 +96,7 @@ def truncate(
         torch.Size([2])
     """
     finite = core_truncate(
-        law, level, low=low, high=high, mass=mass, tolerance=tolerance, window=window
+        _torchs_own(law), level, low=low, high=high, mass=mass, tolerance=tolerance, window=window
     )
     result = Finite.__new__(Finite)
     result.__dict__.update(finite.__dict__)
@@ -151,7 +153,7 @@ class MidCDFLaw(TorchDistribution):
                 "MidCDFLaw expects the law of one number, but got one of event shape "
                 f"{tuple(law.event_shape)}; call .to_event() on the result instead."
             )
-        self.law = law
+        self.law = _torchs_own(law)
         super().__init__(law.batch_shape, validate_args=False)
         self.has_enumerate_support = law.has_enumerate_support
         self._validate_args = validates(validate_args)
@@ -190,6 +192,26 @@ class MidCDFLaw(TorchDistribution):
 
     def __repr__(self) -> str:
         return f"MidCDFLaw({self.law})"
+
+
+def _torchs_own(law: Distribution) -> Distribution:
+    """The same law as torch writes it, where Pyro's has a log-PMF of its own.
+
+    A subclass with its own ``log_prob`` may be any law, so the library would take it as a table;
+    of these three it is known that they are the families with the closed forms.
+    """
+    if type(law) is pyro_laws.Poisson:
+        return torch.distributions.Poisson(law.rate, validate_args=False)
+    if type(law) is pyro_laws.Geometric:
+        return torch.distributions.Geometric(**_given(law), validate_args=False)
+    if type(law) is pyro_laws.Binomial:
+        return torch.distributions.Binomial(law.total_count, **_given(law), validate_args=False)
+    return law
+
+
+def _given(law: Any) -> dict[str, Tensor]:
+    name = "logits" if gave(law, "logits") else "probs"
+    return {name: getattr(law, name)}
 
 
 @register_kl(MidCDFLaw, Distribution)

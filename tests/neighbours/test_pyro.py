@@ -85,7 +85,7 @@ def test_poisson_guide_reaches_the_best_poisson(elbo):
         with pyro.plate("data", len(x), dim=-1):
             pyro.sample("z", gengs.pyro.MidCDFLaw(Poisson(rate)))
 
-    fit(model, guide, elbo, steps=150, rate=0.1)
+    fit(model, guide, elbo, steps=150, rate=0.2, particles=128)
     best = torch.full_like(X, 1.0)
     for _ in range(200):  # Newton on a decreasing function
         best = best + (X - best - 0.5 - (best / 4).log()) / (1 + 1 / best)
@@ -134,9 +134,9 @@ def test_subsampling_and_masks_scale_the_divergence():
 
     def site(law):
         def sample(x):
-            with pyro.plate("data", 3, subsample=torch.tensor([0, 2]), dim=-1):
-                with poutine.mask(mask=keep):
-                    pyro.sample("z", law)
+            plate = pyro.plate("data", 3, subsample=torch.tensor([0, 2]), dim=-1)
+            with plate, poutine.mask(mask=keep):
+                pyro.sample("z", law)
 
         return sample
 
@@ -156,6 +156,34 @@ def test_the_laws_are_pyro_laws():
         assert vector.log_prob(vector.sample()).shape == (2,)
         torch.testing.assert_close(law.expand_by([5]).mean, table.mean.expand(5, 2, 3))
     assert gengs.pyro.truncate(Poisson(rate), 12).certificate.lost_mass.shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("ours", "torchs"),
+    [
+        (pyro.distributions.Poisson, torch.distributions.Poisson),
+        (pyro.distributions.Geometric, torch.distributions.Geometric),
+        (
+            lambda p: pyro.distributions.Binomial(9, p),
+            lambda p: torch.distributions.Binomial(9, p),
+        ),
+        (
+            lambda x: pyro.distributions.Geometric(logits=x),
+            lambda x: torch.distributions.Geometric(logits=x),
+        ),
+    ],
+)
+def test_pyros_own_families_keep_their_closed_forms(ours, torchs):
+    parameter = torch.tensor([0.2, 0.7], requires_grad=True)
+    law = gengs.pyro.MidCDFLaw(ours(parameter)).law
+    assert type(law) is type(torchs(parameter))
+    z = law.sample((100,))
+    torch.testing.assert_close(law.log_prob(z), ours(parameter).log_prob(z))
+    drawn = gengs.pyro.MidCDFLaw(ours(parameter)).rsample()
+    (gradient,) = torch.autograd.grad(drawn.sum(), parameter)
+    assert gradient.abs().min() > 0
+    cut = gengs.pyro.truncate(ours(parameter), 8).probs
+    torch.testing.assert_close(cut, gengs.truncate(torchs(parameter), 8).probs)
 
 
 def test_wrong_laws_get_a_word():
