@@ -24,6 +24,9 @@ import torch
 from torch import Tensor
 
 from .corpus_folder import CorpusWriter, read_folder
+from .sparse_batches import dense_rows, word_totals
+
+_CHUNK = 1 << 22  # entries at a time, where all are read
 
 
 class Corpus:
@@ -156,18 +159,7 @@ class Corpus:
         where = np.asarray(documents, dtype=np.int64).reshape(-1)
         if where.size and not (-len(self) <= where.min() and where.max() < len(self)):
             raise IndexError(f"expected documents from 0 to {len(self) - 1}, but got {documents}.")
-        where = where % max(len(self), 1)
-        first, sizes = self.indptr[where], self.indptr[where + 1] - self.indptr[where]
-        total = int(sizes.sum())
-        # positions in `indices`: each document's run, one run after another
-        before = np.repeat(first - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
-        positions = before + np.arange(total) if total else np.zeros(0, np.int64)
-        columns = np.asarray(self.indices[positions], dtype=np.int64)
-        flat = np.repeat(np.arange(len(where)) * self.words, sizes) + columns
-        dense = torch.zeros(len(where) * self.words)
-        values = torch.from_numpy(np.asarray(self.data[positions], dtype=np.float32))
-        dense.index_add_(0, torch.from_numpy(flat), values.to(dense.dtype))
-        return dense.view(len(where), self.words)  # (B, V)
+        return dense_rows(self, where % max(len(self), 1))  # (B, V)
 
     def take(self, documents: Any) -> Corpus:
         """A corpus of these documents, in memory."""
@@ -177,10 +169,7 @@ class Corpus:
 
     def totals(self) -> Tensor:
         """How often each word occurs in the corpus, ``(words,)``, in double precision."""
-        sums = np.zeros(self.words)
-        for columns, counts in zip(_chunks(self.indices), _chunks(self.data), strict=True):
-            sums += np.bincount(columns, counts, self.words)
-        return torch.from_numpy(sums)
+        return word_totals(self)
 
     def document_frequency(self) -> Tensor:
         """In how many documents each word occurs, ``(words,)``."""
@@ -195,10 +184,10 @@ class Corpus:
         return (totals / totals.sum()).to(torch.get_default_dtype())
 
 
-def _chunks(array: Any, size: int = 1 << 22) -> Any:
+def _chunks(array: Any) -> Any:
     """Parts of a long, perhaps mapped, array; at least one, so that sums of nothing work."""
-    starts = itertools.chain([0], range(size, len(array), size))
-    return (array[start : start + size] for start in starts)
+    starts = itertools.chain([0], range(_CHUNK, len(array), _CHUNK))
+    return (array[start : start + _CHUNK] for start in starts)
 
 
 def _check_counts(data: Any) -> None:

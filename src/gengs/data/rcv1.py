@@ -49,7 +49,7 @@ def load_rcv1(data_dir: str | Path | None = None) -> tuple[Corpus, Corpus]:
         made.parent.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(f"{made}.lock"):
             if not (made / "test").is_dir():
-                convert_rcv1(files, made, documents=DOCUMENTS)
+                convert_rcv1(files, made, _TEST, _WORDS, DOCUMENTS)
     return Corpus.open(made / "train"), Corpus.open(made / "test")
 
 

@@ -76,11 +76,6 @@ def choose_vocabulary(
     if not total:
         raise ValueError("expected documents, but there are none.")
     least, greatest = settings.bounds(total)
-    if least > greatest:
-        raise ValueError(
-            f"expected `min_df` up to `max_df`, but of {total} documents they are {least:g} and "
-            f"{greatest:g}."
-        )
     rest = {word: n for word, n in frequency.items() if word not in stop_words}
     kept = {word: n for word, n in rest.items() if least <= n <= greatest}
     if not kept:
@@ -96,6 +91,11 @@ def _why_empty(
         return f"the vocabulary is empty: the {total} documents have no words."
     if not rest:
         return f"the vocabulary is empty: all {len(frequency)} words are stop words."
+    if least > greatest:
+        return (
+            f"the vocabulary is empty: `min_df` and `max_df` of {total} documents are {least:g} "
+            f"and {greatest:g}."
+        )
     rare = sum(n < least for n in rest.values())
     return (
         f"the vocabulary is empty: of {len(rest)} words, {rare} are in fewer than {least:g} "
