@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from .finite import Finite
-from .inverse import inverse_cdf_index
+from .inverse import index_where, wide_cdf
 from .stratified import stratified_uniforms
 from .validation import inspectable
 
@@ -47,13 +47,19 @@ def midcdf_from_table(law: Finite, shape: torch.Size, valley: float = VALLEY) ->
         )
     atoms, logits = _sorted(law)
     probs = logits.detach().exp()
+    cdf = wide_cdf(probs)
     uniforms = stratified_uniforms(shape, law.batch_shape, probs.device)
-    index = inverse_cdf_index(probs, shape, uniforms=uniforms).unsqueeze(-1)
-    z = atoms.expand(*index.shape[:-1], atoms.shape[-1]).gather(-1, index).squeeze(-1)
-    kept = _kept(probs, valley)
-    if valley == 0 or (inspectable(kept) and bool(kept.all())):
-        kept = torch.ones_like(kept[:0])  # nothing is bridged: no need to look for neighbours
-    return _FollowTable.apply(z, logits, index, atoms.detach(), kept)
+    index = index_where(cdf, shape, uniforms).unsqueeze(-1)
+    z = _at(atoms, index).squeeze(-1)
+    if not logits.requires_grad:
+        return z
+    if valley == 0:
+        bridged = index.new_empty(0)
+    elif inspectable(probs):
+        bridged = _near_a_valley(probs, cdf, index, valley).flatten().nonzero().squeeze(-1)
+    else:  # which draws are near one is not known before the graph is made
+        bridged = None
+    return _FollowTable.apply(z, logits, index, atoms.detach(), probs, bridged, valley)
 
 
 def _sorted(law: Finite) -> tuple[Tensor, Tensor]:
@@ -74,48 +80,83 @@ class _FollowTable(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(z: Tensor, logits: Tensor, index: Tensor, atoms: Tensor, kept: Tensor) -> Tensor:
+    def forward(
+        z: Tensor,
+        logits: Tensor,
+        index: Tensor,
+        atoms: Tensor,
+        probs: Tensor,
+        bridged: Tensor | None,
+        valley: float,
+    ) -> Tensor:
         return z.clone()
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
+        *tensors, ctx.valley = inputs
+        ctx.save_for_backward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        z, logits, index, atoms, kept = ctx.saved_tensors
-        table = logits.detach().expand(*index.shape[:-1], -1)
-        ratio = (table - table.gather(-1, index)).exp()  # pi_j / pi_z
-        if kept.numel():
-            weights = _to_kept_atoms(atoms, kept, z, index)
+        _, logits, index, atoms, probs, bridged = ctx.saved_tensors
+        n = probs.shape[-1]
+        table = probs.expand(*index.shape[:-1], n)
+        down = -grad.detach().unsqueeze(-1).to(table.dtype)
+        if bridged is None:
+            moved = down * _along_hats(atoms, table, index, ctx.valley)
         else:
-            weights = _to_neighbours(atoms, index)
-        beyond = weights.flip(-1).cumsum(-1).flip(-1)  # sum over k >= j; nothing for the last j
-        moved = -grad.detach().unsqueeze(-1) * ratio[..., :-1] * beyond.to(grad.dtype)
-        moved = torch.nn.functional.pad(moved, (0, 1)).sum_to_size(logits.shape)
+            moved = _to_neighbours(atoms, table, index, down)
+            if bridged.numel():
+                some = [t.reshape(-1, t.shape[-1])[bridged] for t in (table, index, down)]
+                own = atoms if atoms.dim() == 1 else atoms.expand_as(table).reshape(-1, n)[bridged]
+                hats = some[2] * _along_hats(own, some[0], some[1], ctx.valley)
+                moved.view(-1, n)[bridged] = hats
+        one_draw = moved.numel() == logits.numel()
+        moved = moved.reshape(logits.shape) if one_draw else moved.sum_to_size(logits.shape)
+        moved = moved.to(logits.dtype)
+        if torch.is_grad_enabled():
+            moved = _NotTwice.apply(moved, grad, logits)
         # learned atoms move with the one that was drawn
-        gradient = _NotTwice.apply(moved.to(logits.dtype), grad, logits)
-        return grad, gradient, None, None, None
+        return grad, moved, None, None, None, None, None
 
 
-def _to_neighbours(atoms: Tensor, index: Tensor) -> Tensor:
-    """Half the gap on either side of each drawn atom, ``(..., n - 1)``, a number for each gap."""
-    gap = torch.arange(atoms.shape[-1] - 1, device=atoms.device)
-    beside = (gap == index) | (gap == index - 1)
-    return beside * atoms.diff(dim=-1) / 2
+def _to_neighbours(atoms: Tensor, probs: Tensor, index: Tensor, scale: Tensor) -> Tensor:
+    """``scale`` times the slopes, with half the gap on either side of the drawn atom as weights."""
+    gaps = torch.nn.functional.pad(atoms.diff(dim=-1), (1, 1)) / 2  # none before, none beyond
+    before, beyond = _at(gaps[..., :-1], index), _at(gaps[..., 1:], index)
+    drawn = probs.gather(-1, index).clamp_min(torch.finfo(probs.dtype).tiny)
+    moved = probs * (scale * (before + beyond) / drawn)
+    moved *= torch.arange(probs.shape[-1], device=index.device) < index
+    return moved.scatter_(-1, index, scale * beyond)
 
 
-def _to_kept_atoms(atoms: Tensor, kept: Tensor, z: Tensor, index: Tensor) -> Tensor:
-    """The integral over each gap of the drawn atom's hat function, on the grid of kept atoms."""
-    at = z.unsqueeze(-1)
+def _along_hats(atoms: Tensor, probs: Tensor, index: Tensor, valley: float) -> Tensor:
+    """The slopes with the integrals of the drawn atom's hat, on the grid of atoms not bridged."""
+    kept = _kept(probs, valley)
+    at = _at(atoms, index)
     previous = atoms.where(kept & (atoms < at), -torch.inf).amax(-1, keepdim=True)
     following = atoms.where(kept & (atoms > at), torch.inf).amin(-1, keepdim=True)
     middle = (atoms[..., 1:] + atoms[..., :-1]) / 2
     rise = ((middle - previous) / (at - previous)).where(previous > -torch.inf, 0.0)
     fall = ((following - middle) / (following - at)).where(following < torch.inf, 0.0)
     hat = torch.where(middle < at, rise, fall).clamp_min(0.0)
-    drawn_is_kept = kept.expand(*index.shape[:-1], -1).gather(-1, index)
-    return (hat * atoms.diff(dim=-1)).where(drawn_is_kept, 0.0)
+    weights = (hat * atoms.diff(dim=-1)).where(kept.gather(-1, index), 0.0)
+    beyond = weights.flip(-1).cumsum(-1).flip(-1)  # sum over k >= j; nothing for the last j
+    drawn = probs.gather(-1, index).clamp_min(torch.finfo(probs.dtype).tiny)
+    return torch.nn.functional.pad(probs[..., :-1] / drawn * beyond.to(probs.dtype), (0, 1))
+
+
+def _near_a_valley(probs: Tensor, cdf: Tensor, index: Tensor, valley: float) -> Tensor:
+    """Draws that may be in a valley or beside one; all of those that are, and few others.
+
+    A side's mass is at least its largest atom and costs no search: the CDF has it.
+    """
+    n = probs.shape[-1]
+    three = (index + torch.arange(-1, 2, device=index.device)).clamp(0, n - 1)
+    below = cdf.expand(*index.shape[:-1], n).gather(-1, three)
+    own = probs.expand(*index.shape[:-1], n).gather(-1, three)
+    sides = torch.minimum(below - own, cdf[..., -1:] - below)
+    return (own < 1.01 * valley * sides).any(-1)
 
 
 def _kept(probs: Tensor, valley: float) -> Tensor:
@@ -124,6 +165,14 @@ def _kept(probs: Tensor, valley: float) -> Tensor:
     left = torch.cat([nothing, probs[..., :-1].cummax(-1).values], -1)
     right = torch.cat([probs[..., 1:].flip(-1).cummax(-1).values.flip(-1), nothing], -1)
     return probs >= valley * torch.minimum(left, right)
+
+
+def _at(values: Tensor, index: Tensor) -> Tensor:
+    """The entries of ``(n,)`` or ``(*batch, n)`` at ``index``, ``(*sample, *batch, 1)``."""
+    if values.dim() == 1:
+        # not values[index]: under vmap a single index would have to become a Python number
+        return values.index_select(0, index.reshape(-1)).reshape(index.shape)
+    return values.expand(*index.shape[:-1], values.shape[-1]).gather(-1, index)
 
 
 class _NotTwice(torch.autograd.Function):

@@ -14,12 +14,14 @@ from torch import Tensor
 from torch.nn.parameter import is_lazy
 
 from ..study import checkpoint
+from ..study.atomic import write_atomically
 from ..study.random_state import random_state, restore_random_state, seed_everything
 from ..study.records import RunFolder
 from .diagnosis import NonFiniteError, bad_forward, bad_gradient, generators, rewind_generators
 from .forward import Forward
 from .interruption import Interruption
 from .machine import Machine
+from .pictures import png
 from .progress import Progress
 from .scalars import Scalars
 from .snapshot import restore, snapshot
@@ -177,6 +179,8 @@ class Loop:
             self.module.eval()
             with torch.no_grad(), self.fabric.autocast():
                 self.append("evaluation", dict(self.task.evaluate()))
+                if self.task.pictures is not None:
+                    self.show(self.task.pictures())
             self.module.train()
             restore_random_state(state)
         self.fabric.barrier()
@@ -190,6 +194,14 @@ class Loop:
         self.run.append_timing({"kind": kind, "step": self.step, "seconds": seconds})
         if self.scalars is not None:
             self.scalars.add(kind, self.step, values)
+
+    def show(self, pictures: Mapping[str, Tensor]) -> None:
+        """Keep pictures, the newest of each name."""
+        for name, picture in pictures.items():
+            if self.run is not None:
+                write_atomically(self.run.path / f"{name}.png", png(picture))
+            if self.scalars is not None:
+                self.scalars.add_picture(name, self.step, picture)
 
     def save(self) -> None:
         """Write the checkpoint; the records that it counts on come first."""

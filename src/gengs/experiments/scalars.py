@@ -1,4 +1,4 @@
-"""The numbers of a record as TensorBoard scalars."""
+"""The numbers of a record as TensorBoard scalars, and pictures beside them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ __all__ = ["Scalars"]
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -37,6 +39,11 @@ class Scalars:
                 value = value.item()
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 self._writer.add_scalar(f"{kind}/{name}", value, step)
+
+    def add_picture(self, name: str, step: int, picture: Tensor) -> None:
+        """Add a grey picture, ``uint8`` of shape ``(height, width)``."""
+        if self._writer is not None:
+            self._writer.add_image(name, picture, step, dataformats="HW")
 
     def __enter__(self) -> Scalars:
         return self

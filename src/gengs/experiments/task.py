@@ -46,6 +46,9 @@ class Task:
     evaluate: Callable[[], Mapping[str, Any]] | None = None
     """Called without gradients, in evaluation mode, with random numbers of its own: how often it
     is called does not change the training."""
+    pictures: Callable[[], Mapping[str, Tensor]] | None = None
+    """Called with each evaluation, in the same way: grey pictures, ``uint8 (height, width)``, by
+    name. The folder of the run keeps the last ones as PNG files, TensorBoard all."""
 
 
 @dataclass(frozen=True)

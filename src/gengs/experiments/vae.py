@@ -31,10 +31,12 @@ from ..data import Batches, ImageSet, load_images
 from ..distributions.temperature import Exponential, Linear
 from ..estimators.base import Estimator
 from ..estimators.gengs import GenGS
-from ..models import VAE
+from ..models import VAE, GaussianVAE
+from ..models.autoencoder import Autoencoder
 from ..models.networks import mlp_pair
 from ..spec import parse_estimator, parse_law
 from ..study.random_state import seed_everything
+from .pictures import beside, grid
 from .task import Task, Training
 from .training import Machine, train
 
@@ -60,7 +62,8 @@ class VaeConfig:
     binarise: Literal["dynamic", "static", "threshold", "none"] = "dynamic"
     """How grey values become black and white."""
     prior: str = "poisson(2)"
-    """The prior of each latent, such as poisson(2), geometric(0.25), negative-binomial(3, 0.5)."""
+    """The prior of each latent, such as poisson(2), geometric(0.25), negative-binomial(3, 0.5); or
+    gaussian: the usual VAE as a reference, without estimator, posterior and level."""
     level: int | None = None
     """Truncate prior and posterior to this many atoms; by default the paper's level for the prior,
     and 0 for no truncation (explicit posteriors only)."""
@@ -126,8 +129,14 @@ def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:
     seed_everything(config.seed)
     batches = Batches(images.train, config.batch_size, config.seed, config.binarise)
     steps = config.epochs * len(batches)
-    estimator, schedules = _estimator(config, steps)
-    model = _model(config, estimator, images.pixels)
+    schedules: dict[str, Any] = {}
+    model: Autoencoder
+    if config.prior == "gaussian":
+        networks = mlp_pair(config.network, images.pixels, config.latents, 2)
+        model = GaussianVAE(*networks, config.latents)
+    else:
+        estimator, schedules = _estimator(config, steps)
+        model = _model(config, estimator, images.pixels)
     if config.kl_warm_up:
         # a schedule's values are positive; the weight starts at one step's worth
         weight = Linear(1 / config.kl_warm_up, 1.0, config.kl_warm_up)
@@ -139,6 +148,7 @@ def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:
         optimizers=[torch.optim.Adam(model.parameters(), lr=config.learning_rate)],
         schedules=schedules,
         evaluate=_evaluation(config, model, images),
+        pictures=_pictures(config, model, images),
     )
     every = None if config.evaluate_every is None else config.evaluate_every * len(batches)
     return task, Training(
@@ -188,7 +198,9 @@ def _prior(text: str) -> Distribution:
     return law
 
 
-def _evaluation(config: VaeConfig, model: VAE, images: ImageSet) -> Callable[[], dict[str, float]]:
+def _evaluation(
+    config: VaeConfig, model: Autoencoder, images: ImageSet
+) -> Callable[[], dict[str, float]]:
     """The same images and pixels for every run with these settings, whatever its seed."""
     some = images.take(
         train=min(config.evaluation_images, len(images.train)),
@@ -196,12 +208,10 @@ def _evaluation(config: VaeConfig, model: VAE, images: ImageSet) -> Callable[[],
         seed=0,
     )
 
-    def pixels(part: Tensor) -> Tensor:
-        return Batches(part, len(part), 0, config.binarise, shuffle=False).at(0)
-
-    train_images, test_images = pixels(some.train), pixels(some.test)
+    pixels = [_pixels(config, part) for part in (some.train, some.test)]
 
     def evaluate() -> dict[str, float]:
+        train_images, test_images = (part.to(_device(model)) for part in pixels)
         values = {
             "nelbo_train": model.negative_elbo(train_images).mean(),
             "nelbo_test": model.negative_elbo(test_images).mean(),
@@ -215,3 +225,31 @@ def _evaluation(config: VaeConfig, model: VAE, images: ImageSet) -> Callable[[],
         return {name: float(value) for name, value in values.items()}
 
     return evaluate
+
+
+def _pictures(
+    config: VaeConfig, model: Autoencoder, images: ImageSet
+) -> Callable[[], dict[str, Tensor]]:
+    """Test images over their reconstructions, and images decoded from the prior."""
+    some = _pixels(config, images.take(test=min(30, len(images.test)), seed=0).test)
+
+    def square(pixels: Tensor) -> Tensor:
+        return pixels.reshape(-1, *images.shape).cpu()
+
+    def pictures() -> dict[str, Tensor]:
+        again = model.reconstruct(some.to(_device(model)))
+        return {
+            "reconstructions": grid(beside(square(some), square(again))),
+            "samples": grid(square(model.sample_prior(60))),
+        }
+
+    return pictures
+
+
+def _pixels(config: VaeConfig, part: Tensor) -> Tensor:
+    """The same black and white for every run with these settings, whatever its seed."""
+    return Batches(part, len(part), 0, config.binarise, shuffle=False).at(0)
+
+
+def _device(model: Autoencoder) -> torch.device:
+    return next(model.parameters()).device

@@ -35,6 +35,7 @@ class Column:
     mass: float | None = None
     level: int | None = None
     rows: tuple[str, ...] = tuple(ROWS)
+    prior: str | None = None
 
 
 COLUMNS = {
@@ -58,6 +59,7 @@ COLUMNS = {
     "ReinMax Imp": Column("ReinMax", "implicit"),
     "EAT": Column("ArrivalTimes", level=0, rows=("Pois(2)", "Pois(3)")),
     "RLOO(4)": Column("RLOO(4)"),
+    "Gaussian": Column("MidCDF", prior="gaussian", rows=("Pois(2)",)),
 }
 """Estimators by the names in the table's head; the last six are not in the paper."""
 
@@ -112,7 +114,7 @@ def plan(budget: str = "small") -> Plan:
             replace(
                 size.base,
                 data=data,
-                prior=ROWS[row],
+                prior=COLUMNS[column].prior or ROWS[row],
                 estimator=COLUMNS[column].estimator,
                 posterior=COLUMNS[column].posterior,
                 mass=COLUMNS[column].mass,

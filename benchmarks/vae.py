@@ -1,0 +1,85 @@
+"""A training step of the count-latent VAE beside the Gaussian one's: batch 100, 50 latents.
+
+A step is what a run does: the batch, the loss, its gradient, Adam. The input pipeline (order,
+binarisation) is timed on its own as well. Ratios within one run; images per second are this
+machine's.
+
+    python -m benchmarks.vae
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+from torch.distributions import Poisson
+
+from benchmarks.timing import machine, medians, verdict
+from gengs import Estimator, GenGS, MidCDF
+from gengs.data import Batches
+from gengs.models import VAE, GaussianVAE
+from gengs.models.latents import PosteriorKind
+from gengs.models.networks import mlp_pair
+
+BATCH, LATENTS, ATOMS, PIXELS = 100, 50, 12, 784
+NETWORKS = ("512-256", "256-128")
+
+
+def count_vae(
+    network: str, estimator: Estimator, posterior: PosteriorKind, level: int | None
+) -> VAE:
+    width = ATOMS if posterior == "implicit" else 1
+    encoder, decoder = mlp_pair(network, PIXELS, LATENTS, width)
+    return VAE(encoder, decoder, Poisson(2.0), estimator, posterior, level=level, latents=LATENTS)
+
+
+def models(network: str) -> dict[str, nn.Module]:
+    return {
+        "Gaussian": GaussianVAE(*mlp_pair(network, PIXELS, LATENTS, 2), LATENTS),
+        "GenGS, explicit": count_vae(network, GenGS(0.5), "explicit", ATOMS),
+        "GenGS, implicit": count_vae(network, GenGS(0.5), "implicit", ATOMS),
+        "MidCDF, explicit": count_vae(network, MidCDF(), "explicit", ATOMS),
+        "MidCDF, implicit": count_vae(network, MidCDF(), "implicit", ATOMS),
+        "MidCDF, whole law": count_vae(network, MidCDF(), "explicit", None),
+    }
+
+
+def stepper(model: nn.Module, batches: Batches) -> Callable[[], None]:
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    done = iter(range(10**9))
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(batches.at(next(done))).mean().backward()
+        optimizer.step()
+
+    return step
+
+
+def main() -> None:
+    torch.set_num_threads(2)
+    torch.manual_seed(0)
+    print(machine())
+    print(f"batch {BATCH}, {LATENTS} latents, {ATOMS} atoms, Poisson(2), {PIXELS} pixels\n")
+    grey = torch.randint(256, (10_000, PIXELS), dtype=torch.uint8)
+    batches = Batches(grey, BATCH)
+    numbers = iter(range(10**9))
+    limits = {"GenGS, explicit": 1.3, "GenGS, implicit": 1.3}
+    limits |= {"MidCDF, explicit": 1.15, "MidCDF, implicit": 1.15, "MidCDF, whole law": 1.15}
+    for network in NETWORKS:
+        steps = {name: stepper(model, batches) for name, model in models(network).items()}
+        steps["input pipeline"] = lambda: batches.at(next(numbers))
+        times = medians(steps, rounds=40)
+        print(f"{network:20s}      ms   ratio   images/s")
+        for name, milliseconds in times.items():
+            ratio = milliseconds / times["Gaussian"]
+            limit = limits.get(name, 0.05 if name == "input pipeline" else None)
+            shown = "" if limit is None else verdict(ratio, limit, at_least=False)
+            rate = 1e3 * BATCH / milliseconds
+            print(f"{name:20s} {milliseconds:7.2f} {ratio:7.2f} {rate:10,.0f}   {shown}")
+        print()
+
+
+if __name__ == "__main__":
+    main()
