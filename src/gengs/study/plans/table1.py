@@ -86,9 +86,16 @@ BUDGETS: Mapping[str, Size] = {
         columns=("RF*", "GenGS", "GenGS Imp", "MidCDF Imp"),
     ),
     "small": Size(
-        replace(_BASE, images=10_000, epochs=30, evaluate_every=10, evaluation_images=5_000),
+        replace(
+            _BASE,
+            images=10_000,
+            epochs=15,
+            evaluate_every=5,
+            evaluation_images=5_000,
+            likelihood_samples=100,
+        ),
         data=("mnist", "omniglot"),
-        seeds=1,
+        seeds=2,
         rows=("Pois(2)", "Geom(.25)", "NB(3,.5)"),
     ),
     "paper": Size(
