@@ -82,8 +82,8 @@ def _shown(cell: Cell) -> str:
     """The cell's text with what small print says on the page."""
     parts = [cell.text]
     small = []
-    if cell.paper is not None:
-        small.append(f"paper {cell.paper:,g}")
+    if cell.paper:
+        small.append(f"paper {cell.paper}")
     if cell.verdict:
         small.append(f"{cell.sign} {cell.difference}")
     if cell.note and cell.note != cell.text:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from .contents import Contents, Section
 from .numbers import with_error
-from .summaries import Summary
+from .summaries import Summary, Verdict
 
 # the metric that a sentence is about, and what it is called in one
 _LEADING = {
@@ -55,14 +55,11 @@ def _name(best: Summary, members: Sequence[Summary]) -> str:
 def _published(summaries: Sequence[Summary]) -> Iterator[str]:
     for metric in dict.fromkeys(one.metric for one in summaries if one.verdict):
         verdicts = [one.verdict for one in summaries if one.metric == metric and one.verdict]
-        judged = [verdict for verdict in verdicts if verdict != "single"]
-        if judged:
-            parts = [
-                f"{judged.count('better')} better",
-                f"{judged.count('within')} within two standard errors",
-                f"{judged.count('worse')} worse",
-            ]
-            yield f"{metric.title}, beside {len(judged)} published numbers: {', '.join(parts)}."
-        if len(verdicts) > len(judged):
-            number = len(verdicts) - len(judged)
-            yield f"{metric.title}: {number} published numbers have one run beside them so far."
+        counts: dict[Verdict, str] = {
+            "better": "better",
+            "within": "within two standard errors",
+            "worse": "worse",
+            "single": "with one run so far",
+        }
+        parts = [f"{n} {words}" for kind, words in counts.items() if (n := verdicts.count(kind))]
+        yield (f"{metric.title}, beside {len(verdicts)} numbers of the paper: {', '.join(parts)}.")

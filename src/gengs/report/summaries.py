@@ -7,7 +7,7 @@ larger than two of our standard errors; of a single run nothing can be said.
 
 from __future__ import annotations
 
-__all__ = ["PUBLISHED", "Summary", "Verdict", "summarise"]
+__all__ = ["PUBLISHED", "Summary", "Verdict", "is_dash", "summarise"]
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -127,6 +127,12 @@ def published(setting: Setting) -> float | None:
     """The paper's number for a setting; ``None`` where it has none."""
     table = PUBLISHED.get(setting.table, {})
     return table.get(setting.data, {}).get(setting.row, {}).get(setting.column)
+
+
+def is_dash(setting: Setting) -> bool:
+    """Whether the paper has a dash there: no convergence."""
+    row = PUBLISHED.get(setting.table, {}).get(setting.data, {}).get(setting.row, {})
+    return setting.column in row and row[setting.column] is None
 
 
 def _evaluations(run: Run) -> list[Mapping[str, Any]]:

@@ -16,7 +16,7 @@ from .numbers import number, signed, with_error
 from .palette import looks
 from .runs import Run
 from .settings import Setting, orientation
-from .summaries import PUBLISHED, Summary, Verdict
+from .summaries import PUBLISHED, Summary, Verdict, is_dash
 
 Side = Literal["row", "column"]
 
@@ -46,7 +46,8 @@ class Cell:
     text: str
     value: float | str | None = None
     count: int = 0
-    paper: float | None = None
+    paper: str = ""
+    """The published number, or a dash where the paper has one for "no convergence"."""
     difference: str = ""
     verdict: Verdict | None = None
     note: str = ""
@@ -142,7 +143,7 @@ class _Layout:
             for number, name in enumerate(self.estimators)
         ]
         heads = (Column("estimator", numeric=False), *(Column(name) for name in self.conditions))
-        compared = any(cell.paper is not None for row in rows for cell in row)
+        compared = any(cell.paper for row in rows for cell in row)
         return ReportTable(
             self.title, heads, tuple(rows), metric.title, _repeats(self.runs), compared
         )
@@ -186,16 +187,17 @@ def long_table(
             summary = found.get((place, metric.key))
             cells.append(value_cell(summary, with_paper=False) if summary else _absent(runs))
         if paper:
-            numbers = [s.paper for s in own if s.paper is not None]
-            cells.append(Cell(f"{numbers[0]:,g}", numbers[0]) if numbers else Cell("–"))
+            texts = [(text, s.paper) for s in own if (text := published_text(s))]
+            cells.append(Cell(*texts[0]) if texts else Cell(""))
         lines.append(tuple(cells))
     return ReportTable(title, tuple(heads), tuple(lines), repeats=_repeats(places), compared=paper)
 
 
 def value_cell(summary: Summary, best: bool = False, with_paper: bool = True) -> Cell:
     """Mean ± error, and how it stands to the paper's number."""
+    paper = published_text(summary) if with_paper else ""
     if not summary.count:
-        return Cell("diverged", None, note=f"{summary.lost} not finite", paper=summary.paper)
+        return Cell("diverged", None, paper=paper, note=f"{summary.lost} not finite")
     text = with_error(summary.mean, summary.error, summary.metric.digits)
     if summary.error is None and summary.metric.digits is None:
         text = number(summary.mean)
@@ -204,12 +206,19 @@ def value_cell(summary: Summary, best: bool = False, with_paper: bool = True) ->
         text.replace("-", "−"),
         summary.mean,
         summary.count,
-        summary.paper if with_paper else None,
+        paper,
         difference,
         summary.verdict,
         f"{summary.lost} not finite" if summary.lost else "",
         best,
     )
+
+
+def published_text(summary: Summary) -> str:
+    """The paper's number with the paper's digits."""
+    if summary.paper is not None:
+        return f"{summary.paper:,.{summary.metric.digits or 0}f}"
+    return "—" if summary.metric.published and is_dash(summary.setting) else ""
 
 
 def _places(

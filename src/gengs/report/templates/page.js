@@ -79,7 +79,7 @@
     return {
       title: { text: plain(title), standoff: 8 }, type: log ? "log" : "linear", automargin: true,
       gridcolor: colour("line"), linecolor: colour("muted"), zeroline: false, ticks: "outside",
-      tickcolor: colour("line"), exponentformat: "power", dtick: log && !few ? 1 : undefined,
+      tickcolor: colour("line"), exponentformat: "power", dtick: !log ? undefined : few ? "D2" : 1,
     };
   };
   const layout = (x, y) => ({
@@ -113,14 +113,17 @@
 
   const AXES = { bias: "|bias|", variance: "variance of a gradient", error: "error of one gradient",
     evaluations: "evaluations of the cost", milliseconds: "milliseconds for one gradient" };
+  const head = (label) => label.split("(")[0];
   const pointTraces = (points, hidden, x, y) => {
+    const heads = points.map((p) => head(p.label));
+    const short = (label) => heads.filter((h) => h === head(label)).length > 1 ? label : head(label);
     const longest = Math.max(...points.map((p) => p.milliseconds || 0), 1e-9);
     return points.filter((p) => p[x] > 0 && p[y] > 0).map((p) => {
       const sure = !(y === "bias" || x === "bias") || p.bias > 2 * (p.bias_error || 0);
       const bar = (name) => p[`${name}_error`] === undefined ? undefined
         : { type: "data", array: [2 * p[`${name}_error`]], color: clear(p, 0.6), thickness: 1.2, width: 3 };
       return { x: [p[x]], y: [p[y]], name: plain(p.label), type: "scatter", mode: "markers+text",
-        visible: !hidden.has(p.label), text: [plain(p.label)], textposition: "top center",
+        visible: !hidden.has(p.label), text: [plain(short(p.label))], textposition: "top center",
         textfont: { size: 11, color: paint(p) }, cliponaxis: false, error_x: bar(x), error_y: bar(y),
         marker: { size: 9 + 22 * Math.sqrt((p.milliseconds || 0) / longest), line: { width: 2, color: paint(p) },
           color: sure ? clear(p, 0.55) : "rgba(0,0,0,0)" },
