@@ -18,13 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from ..data import ImageSet, load_images
+from ..data.corpus import Corpus
+from ..data.text import load_corpus
 from ..study.atomic import write_atomically
 from ..study.nonfinite import dumps
 from ..study.records import RunFolder
 from .machine import Machine
-from .measure import Measure
+from .measure import Measure, write_measurement
 from .rehearsal import rehearse
 from .synthetic import Synthetic
+from .topics import Topics, TopicsConfig, build_topics
 from .vae import Vae, VaeConfig, build
 
 Records = list[dict[str, Any]]
@@ -62,6 +65,10 @@ def _vae(config: VaeConfig, folder: Path, data_dir: Path | None, machine: Machin
     return Vae(config, folder, data_dir, machine).run()
 
 
+def _topics(config: TopicsConfig, folder: Path, data_dir: Path | None, machine: Machine) -> Records:
+    return Topics(config, folder, data_dir, machine).run()
+
+
 def _synthetic(config: Synthetic, folder: Path, data_dir: Path | None, machine: Machine) -> Records:
     # One process: the study decides how many there are.
     replace(config, out=folder, resume=machine.resume, workers=1).run()
@@ -73,12 +80,7 @@ def _synthetic(config: Synthetic, folder: Path, data_dir: Path | None, machine: 
 def _measure(config: Measure, folder: Path, data_dir: Path | None, machine: Machine) -> Records:
     with RunFolder.open(folder, config, resume=machine.resume) as run:
         run.rewind(0)
-        result = replace(config, plot=None, json=False).run().to_dict()
-        # What the clock decides is no record.
-        for row in result.pop("rows"):
-            times = {"estimator": row["estimator"], "milliseconds": row.pop("milliseconds")}
-            run.append_timing(times)
-            run.append({"kind": "measurement", "step": 0, **result, **row})
+        write_measurement(run, replace(config, plot=None, out=None).run())
         records = run.records()
     _mark(folder, len(records))
     return records
@@ -95,6 +97,15 @@ def _images(name: str, data_dir: Path | None) -> ImageSet:
 
 def _rehearse_vae(config: VaeConfig, data_dir: Path | None) -> float:
     return rehearse(*build(config, _images(config.data, data_dir)))
+
+
+@lru_cache(maxsize=1)
+def _corpora(name: str, data_dir: Path | None) -> tuple[Corpus, Corpus]:
+    return load_corpus(name, data_dir)
+
+
+def _rehearse_topics(config: TopicsConfig, data_dir: Path | None) -> float:
+    return rehearse(*build_topics(config, *_corpora(config.corpus, data_dir)))
 
 
 def _rehearse_synthetic(config: Synthetic, data_dir: Path | None) -> float:
@@ -117,6 +128,13 @@ EXPERIMENTS = {
             _vae,
             ("data", "prior", "posterior", "estimator"),
             rehearse=_rehearse_vae,
+        ),
+        Experiment(
+            "topics",
+            TopicsConfig,
+            _topics,
+            ("corpus", "model", "super_topics", "posterior", "estimator"),
+            rehearse=_rehearse_topics,
         ),
         Experiment("measure", Measure, _measure, ("law", "cost"), _has_mark),
     )

@@ -73,9 +73,33 @@ def branches(model: TopicNetwork, top: int = 5) -> list[Branch]:
 def topics_as_json(
     model: TopicNetwork, vocabulary: Sequence[str], top: int = 10
 ) -> dict[str, list[dict[str, Any]]]:
-    """Topics and hierarchy as plain data, for ``topics.json``."""
+    """Topics and their hierarchy as plain data, for ``topics.json``.
+
+    The hierarchy is a forest: a super-topic has a title, words and children, a topic its number.
+    """
     with torch.no_grad():
-        return {
-            "topics": [topic._asdict() for topic in top_words(model, vocabulary, top)],
-            "hierarchy": [branch._asdict() for branch in branches(model)],
-        }
+        topics = [topic._asdict() for topic in top_words(model, vocabulary, top)]
+        return {"topics": topics, "hierarchy": _forest(model, vocabulary, top)}
+
+
+def _forest(model: TopicNetwork, vocabulary: Sequence[str], top: int) -> list[dict[str, Any]]:
+    by_layer: dict[int, list[Branch]] = {}
+    for branch in branches(model):
+        by_layer.setdefault(branch.layer, []).append(branch)
+    gains = word_gains(model)  # (D, V) of the layer below
+    below: list[dict[str, Any]] = [{"topic": k} for k in range(len(gains))]
+    for layer, weight in reversed(list(enumerate(model.hierarchy()))):
+        gains = weight.T @ gains  # what a super-topic does to words, through all its children
+        columns = gains.topk(min(top, len(vocabulary)), -1).indices.tolist()
+        below = [
+            {
+                "title": f"super-topic {branch.topic + 1}",
+                "words": [vocabulary[column] for column in columns[branch.topic]],
+                "children": [
+                    {**below[child], "weight": share}
+                    for child, share in zip(branch.children, branch.weights, strict=True)
+                ],
+            }
+            for branch in by_layer[layer]
+        ]
+    return below if by_layer else []
