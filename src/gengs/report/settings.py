@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 from .runs import Run, Study
 
-_ROWS = {"vae": "prior", "topics": "layers", "measure": "law", "synthetic": "law"}
-_PLACED = {"seed", "data", "estimator", "estimators"}
+_ROWS = {"vae": "prior", "topics": "super_topics", "measure": "law", "synthetic": "law"}
+_PLACED = {"seed", "data", "corpus", "estimator", "estimators"}
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,16 @@ def _described(run: Run, name: str, differing: Sequence[str]) -> list[str]:
     key = _ROWS.get(run.experiment, "")
     extra = [f"{k.replace('_', ' ')} {_short(run.config.get(k))}" for k in differing if k != key]
     row = _short(run.config.get(key, "")) if key else ""
+    if run.experiment == "topics":
+        layers = run.config.get("super_topics")
+        row = "2 layers" if layers else "1 layer"
+        if isinstance(layers, list) and len(layers) > 1:
+            row = f"{len(layers) + 1} layers"
     if "estimator" not in run.config:  # it has several
         return [name, "", ", ".join([row, *extra]), "all estimators"]
     column = str(run.config["estimator"])
-    return [name, str(run.config.get("data", "")), row, ", ".join([column, *extra])]
+    data = run.config.get("data", run.config.get("corpus", ""))
+    return [name, str(data), row, ", ".join([column, *extra])]
 
 
 def _differing(runs: Sequence[Run], experiment: str) -> list[str]:

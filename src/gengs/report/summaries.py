@@ -7,7 +7,7 @@ larger than two of our standard errors; of a single run nothing can be said.
 
 from __future__ import annotations
 
-__all__ = ["PUBLISHED", "Summary", "Verdict", "is_dash", "summarise"]
+__all__ = ["PUBLISHED", "Summary", "Verdict", "is_dash", "published", "summarise"]
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -16,7 +16,7 @@ from .numbers import number, signed, with_error
 from .palette import looks
 from .runs import Run
 from .settings import Setting, orientation
-from .summaries import PUBLISHED, Summary, Verdict, is_dash
+from .summaries import PUBLISHED, Summary, Verdict, is_dash, published
 
 Side = Literal["row", "column"]
 
@@ -161,7 +161,7 @@ class _Layout:
             elif one in known:
                 cells.append(value_cell(known[one], best=known[one] is best))
             else:
-                cells.append(_absent(self.runs[one]))
+                cells.append(_absent(self.runs[one], published_text(one, metric)))
         return cells
 
 
@@ -187,15 +187,15 @@ def long_table(
             summary = found.get((place, metric.key))
             cells.append(value_cell(summary, with_paper=False) if summary else _absent(runs))
         if paper:
-            texts = [(text, s.paper) for s in own if (text := published_text(s))]
-            cells.append(Cell(*texts[0]) if texts else Cell(""))
+            texts = [text for metric in metrics if (text := published_text(place, metric))]
+            cells.append(Cell(texts[0], published(place)) if texts else Cell(""))
         lines.append(tuple(cells))
     return ReportTable(title, tuple(heads), tuple(lines), repeats=_repeats(places), compared=paper)
 
 
 def value_cell(summary: Summary, best: bool = False, with_paper: bool = True) -> Cell:
     """Mean ± error, and how it stands to the paper's number."""
-    paper = published_text(summary) if with_paper else ""
+    paper = published_text(summary.setting, summary.metric) if with_paper else ""
     if not summary.count:
         return Cell("diverged", None, paper=paper, note=f"{summary.lost} not finite")
     text = with_error(summary.mean, summary.error, summary.metric.digits)
@@ -214,11 +214,12 @@ def value_cell(summary: Summary, best: bool = False, with_paper: bool = True) ->
     )
 
 
-def published_text(summary: Summary) -> str:
+def published_text(setting: Setting, metric: Metric) -> str:
     """The paper's number with the paper's digits."""
-    if summary.paper is not None:
-        return f"{summary.paper:,.{summary.metric.digits or 0}f}"
-    return "—" if summary.metric.published and is_dash(summary.setting) else ""
+    number = published(setting) if metric.published else None
+    if number is not None:
+        return f"{number:,.{metric.digits or 0}f}"
+    return "—" if metric.published and is_dash(setting) else ""
 
 
 def _places(
@@ -248,13 +249,13 @@ def _runs_cell(runs: Sequence[Run], own: Sequence[Summary]) -> Cell:
     return Cell(text, done)
 
 
-def _absent(runs: Sequence[Run]) -> Cell:
+def _absent(runs: Sequence[Run], paper: str = "") -> Cell:
     """Why there is no number."""
     states = {run.state for run in runs}
     for state in ("failed", "damaged", "running", "unfinished", "waiting"):
         if state in states:
-            return Cell(state, None, note=state)
-    return Cell("–")
+            return Cell(state, None, note=state, paper=paper)
+    return Cell("–", paper=paper)
 
 
 def _best(summaries: Sequence[Summary]) -> Summary | None:

@@ -122,7 +122,7 @@
       const sure = !(y === "bias" || x === "bias") || p.bias > 2 * (p.bias_error || 0);
       const bar = (name) => p[`${name}_error`] === undefined ? undefined
         : { type: "data", array: [2 * p[`${name}_error`]], color: clear(p, 0.6), thickness: 1.2, width: 3 };
-      return { x: [p[x]], y: [p[y]], name: plain(p.label), type: "scatter", mode: "markers+text",
+      return { x: [p[x]], y: [p[y]], name: plain(p.label), type: "scatter", mode: innerWidth < 640 ? "markers" : "markers+text",
         visible: !hidden.has(p.label), text: [plain(short(p.label))], textposition: "top center",
         textfont: { size: 11, color: paint(p) }, cliponaxis: false, error_x: bar(x), error_y: bar(y),
         marker: { size: 9 + 22 * Math.sqrt((p.milliseconds || 0) / longest), line: { width: 2, color: paint(p) },
