@@ -96,8 +96,7 @@ class PoissonLayer(nn.Module):
 
     def prior(self, rate: Tensor | None = None) -> Distribution:
         """The prior of each count, of its own rates ``(D,)`` or of these ``(*, D)``."""
-        law = Poisson(self.log_rate.exp() if rate is None else rate)
-        return law if self.level is None else truncate(law, self.level)
+        return self.poisson(self.log_rate.exp() if rate is None else rate)
 
     def posterior(self, raw: Tensor, prior: Distribution) -> Distribution:
         """The posterior of raw numbers ``(*, D * width)``, of batch shape ``(*, D)``.
@@ -118,7 +117,10 @@ class PoissonLayer(nn.Module):
 
     def poisson(self, rate: Tensor) -> Distribution:
         """Poisson counts of these rates, truncated like the prior."""
-        return Poisson(rate) if self.level is None else truncate(Poisson(rate), self.level)
+        if self.level is None:
+            return Poisson(rate)
+        # past the last atom a rate changes nothing but how much mass is lumped there
+        return truncate(Poisson(rate.clamp_max(self.level - 1)), self.level)
 
     def extra_repr(self) -> str:
         rate = "learned" if self.log_rate.requires_grad else self.start_rate
