@@ -73,7 +73,10 @@ def load_topic_model(kind: type[Model], path: Path) -> Model:
         raise ValueError(
             f"expected version {_VERSION} of a topic model, but {path} has {facts.get('version')}."
         )
-    return _rebuilt(kind, facts, tensors, path)
+    try:
+        return _rebuilt(kind, facts, tensors, path)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"the description of the model in {path} is damaged: {error!r}") from error
 
 
 def _rebuilt(kind: Any, facts: dict[str, Any], tensors: dict[str, Any], path: Path) -> Any:

@@ -19,7 +19,7 @@ from __future__ import annotations
 __all__ = ["TopicWeights", "document_weights", "topic_network", "topic_optimizer"]
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -121,6 +121,9 @@ def document_weights(counts: Tensor, kind: TopicWeights, mean_length: float) -> 
         kind: What counts the same.
         mean_length: The mean number of words of the corpus's documents.
     """
+    if kind not in get_args(TopicWeights):
+        options = " or ".join(get_args(TopicWeights))
+        raise ValueError(f"expected `weigh` to be {options}, but got {kind!r}.")
     lengths = counts.sum(-1)
     if kind == "tokens":
         return torch.ones_like(lengths)

@@ -1,0 +1,251 @@
+"""``gengs.TopicModel`` as scikit-learn, pipelines, files and strangers use it."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import gengs
+from gengs.data.corpus import Corpus
+from gengs.data.text import load_corpus
+
+SMALL = {"n_components": 3, "hidden": (8,), "rates": 3.0, "level": 12, "max_iter": 2}
+
+
+def small(**settings):
+    return gengs.TopicModel(**{**SMALL, "random_state": 0, **settings})
+
+
+def expected_failures(model):
+    """None: the contract holds whole."""
+    return {}
+
+
+@parametrize_with_checks([gengs.TopicModel(**SMALL)], expected_failed_checks=expected_failures)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def counts():
+    return scipy.sparse.csr_array(np.random.default_rng(0).poisson(0.5, (60, 20)))
+
+
+def test_the_same_seed_gives_the_same_topics_and_leaves_torch_alone(counts):
+    before = torch.get_rng_state()
+    first, second, other = small().fit(counts), small().fit(counts), small(random_state=1)
+    assert np.array_equal(first.components_, second.components_)
+    assert first.perplexity(counts) == second.perplexity(counts)
+    assert not np.array_equal(first.components_, other.fit(counts).components_)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_sparse_dense_and_corpus_agree(counts, tmp_path):
+    words = [f"w{k}" for k in range(20)]
+    corpus = Corpus(counts, words)
+    corpus.save(tmp_path / "corpus")
+    forms = (counts, counts.toarray(), corpus, Corpus.open(tmp_path / "corpus"))
+    fitted = [small().fit(form) for form in forms]
+    for model, form in zip(fitted, forms, strict=True):
+        assert np.allclose(model.transform(form), fitted[0].transform(counts), atol=1e-5)
+    assert fitted[2].vocabulary_ == words and fitted[0].vocabulary_ is None
+    assert fitted[2].topics(top=2)[0].words[0] in words
+
+
+def test_it_learns_a_real_corpus():
+    train, test = load_corpus("sample")
+    share = (train.totals() + 0.5).numpy()
+    unigram = test.counts @ np.log(share / share.sum())
+    alone = np.exp(-(unigram / test.lengths).mean())
+    model = small(n_components=20, hidden=(64,), rates=10.0, level=30, max_iter=12).fit(train)
+    assert model.perplexity(test) < 0.93 * alone
+    assert model.score(test) == pytest.approx(-np.log(model.perplexity(test)))
+    assert model.perplexity(test, per="corpus") != model.perplexity(test)
+    losses = [facts["loss"] for facts in model.history_]
+    assert len(losses) == 12 and losses[-1] < losses[0]
+
+
+def test_partial_fit_goes_on(counts):
+    model = small()
+    for _ in range(3):
+        model.partial_fit(counts)
+    assert model.n_iter_ == 3 and len(model.history_) == 3
+    before = model.components_.copy()
+    model.partial_fit(counts[:7])  # fewer than a batch
+    assert not np.array_equal(model.components_, before)
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(counts[:, :5])
+    with pytest.raises(ValueError, match="expected 20 words"):
+        model.transform(Corpus(counts[:, :5], list("abcde")))
+
+
+def test_early_stopping_keeps_the_best_pass(counts):
+    told = []
+    model = small(
+        max_iter=200, early_stopping=True, patience=2, learning_rate=0.05, on_epoch=told.append
+    ).fit(counts)
+    assert 2 < model.n_iter_ < 200 and told == model.history_
+    best = min(facts["perplexity"] for facts in told)
+    assert told[-1]["perplexity"] > best
+    held_out = model.trainer_._split(counts, model)[1]
+    assert model.trainer_._validate(counts, held_out, model) == pytest.approx(best)
+
+
+def test_pipeline_and_grid_search():
+    texts = [
+        "cats purr and sleep",
+        "dogs bark and run",
+        "cats sleep",
+        "dogs run",
+        "",
+        "cat dog",
+    ] * 8
+    pipeline = make_pipeline(CountVectorizer(), small())
+    assert pipeline.fit_transform(texts).shape == (40, 3)
+    names = pipeline.get_feature_names_out()
+    assert names.tolist() == ["topicmodel0", "topicmodel1", "topicmodel2"]
+    search = GridSearchCV(pipeline, {"topicmodel__n_components": [2, 4]}, cv=2).fit(texts)
+    assert search.best_params_["topicmodel__n_components"] in (2, 4)
+    words = pipeline[0].get_feature_names_out()
+    assert all(len(t.words) == 3 for t in pipeline[-1].topics(3, vocabulary=words))
+
+
+def test_unknown_words_and_empty_documents(counts):
+    model = small().fit(counts)
+    nothing = model.transform(scipy.sparse.csr_array((2, 20)))
+    assert np.isfinite(nothing).all()
+    with pytest.raises(ValueError, match="at least one document with a word"):
+        model.perplexity(np.zeros((2, 20)))
+
+
+def test_super_topics(counts):
+    model = small(super_topics=(2,)).fit(counts)
+    found = model.hierarchy(top=2)
+    assert [branch.topic for branch in found] == [0, 1]
+    assert all(len(b.children) == 2 and min(b.weights) > 0 for b in found)
+    assert small().fit(counts).hierarchy() == []
+
+
+@pytest.mark.parametrize("form", ["array", "frame", "corpus"])
+def test_a_file_brings_back_the_model(counts, tmp_path, form):
+    words = [f"w{k}" for k in range(20)]
+    data = {
+        "array": counts,
+        "frame": pd.DataFrame(counts.toarray(), columns=words),
+        "corpus": Corpus(counts, words),
+    }[form]
+    model = small(super_topics=(2,), random_state=np.random.RandomState(3)).fit(data)
+    path = tmp_path / "new" / "model.safetensors"
+    model.save(path)
+    loaded = gengs.TopicModel.load(path)
+    assert np.array_equal(loaded.transform(data), model.transform(data))
+    assert loaded.perplexity(data) == model.perplexity(data)
+    assert loaded.topics() == model.topics() and loaded.hierarchy() == model.hierarchy()
+    assert loaded.history_ == model.history_ and loaded.n_iter_ == 2
+    assert loaded.get_params()["super_topics"] == (2,)
+    assert loaded.partial_fit(data).n_iter_ == 3
+    assert [file.name for file in path.parent.iterdir()] == ["model.safetensors"]
+
+
+def test_files_that_are_something_else(counts, tmp_path):
+    from safetensors.torch import save_file
+
+    path = tmp_path / "model.safetensors"
+    with pytest.raises(FileNotFoundError, match="no topic model"):
+        gengs.TopicModel.load(path)
+    path.write_bytes(b"\x80\x04pickle")
+    with pytest.raises(ValueError, match="damaged, or not a topic model"):
+        gengs.TopicModel.load(path)
+    save_file({"a": torch.ones(2)}, path)
+    with pytest.raises(ValueError, match="something else"):
+        gengs.TopicModel.load(path)
+    small().fit(counts).save(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-40])
+    with pytest.raises(ValueError, match="damaged"):
+        gengs.TopicModel.load(path)
+
+    def changed(change):
+        from safetensors import safe_open
+
+        path.write_bytes(whole)
+        with safe_open(path, "pt") as file:
+            facts = json.loads(file.metadata()["gengs"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        change(facts)
+        save_file(tensors, path, {"gengs": json.dumps(facts)})
+
+    changed(lambda facts: facts.update(version=9))
+    with pytest.raises(ValueError, match="version 1"):
+        gengs.TopicModel.load(path)
+    changed(lambda facts: facts["settings"].update(levl=3))
+    with pytest.raises(ValueError, match=r"unknown setting 'levl'.*did you mean 'level'"):
+        gengs.TopicModel.load(path)
+    changed(lambda facts: facts["settings"].update(n_components=7))
+    with pytest.raises(ValueError, match="do not fit its settings"):
+        gengs.TopicModel.load(path)
+    changed(lambda facts: facts.pop("words"))
+    with pytest.raises(ValueError, match="damaged"):
+        gengs.TopicModel.load(path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"n_components": 0}, "positive integer `n_components`"),
+        ({"max_iter": 1.5}, "positive integer `max_iter`"),
+        ({"learning_rate": 0.0}, "positive `learning_rate`"),
+        ({"gradient": "Magic"}, "there is no estimator"),
+        ({"posterior": "gamma"}, "`posterior` to be one of"),
+        ({"rates": (1.0, 2.0)}, "a rate for each of 1 layers"),
+        ({"weigh": "letters"}, "`weigh` to be"),
+        ({"early_stopping": True, "validation_fraction": 1.0}, "leaves documents on both sides"),
+    ],
+)
+def test_bad_settings_are_found_when_fitting(counts, settings, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        clone(small(**settings)).fit(counts)
+
+
+def test_questions_before_fitting_and_wrong_ones(counts):
+    with pytest.raises(NotFittedError):
+        small().topics()
+    assert not hasattr(small(), "components_")
+    model = small().fit(counts)
+    with pytest.raises(ValueError, match="'document' or 'corpus'"):
+        model.perplexity(counts, per="word")
+    with pytest.raises(ValueError, match="20 words in `vocabulary`"):
+        model.topics(vocabulary=["a"])
+    with pytest.raises(ValueError, match="at least 1 word"):
+        model.topics(0)
+    assert model.topics(1)[0].words[0].startswith("x")
+
+
+def test_a_line_for_each_pass(counts, capsys):
+    small(verbose=True).fit(counts)
+    assert capsys.readouterr().out.count("pass ") == 2
+
+
+@pytest.mark.slow
+def test_it_is_imported_when_it_is_asked_for():
+    code = (
+        "import sys, gengs; assert 'sklearn' not in sys.modules; gengs.TopicModel; "
+        "assert 'sklearn' in sys.modules; sys.modules['sklearn.base'] = None; "
+        "del sys.modules['gengs.models.topic_model']; gengs.TopicModel"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "gengs.TopicModel needs more packages" in done.stderr
+    assert "pip install 'gengs[apps]'" in done.stderr
