@@ -85,9 +85,12 @@ BUDGETS: Mapping[str, Size] = {
         rows=("Pois(2)",),
         columns=("RF*", "GenGS", "GenGS Imp", "MidCDF Imp"),
     ),
+    # Two hours on two cores: a part of the images, the smaller network, one prior of each family.
     "small": Size(
         replace(
             _BASE,
+            network="256-128",
+            batch_size=100,
             images=10_000,
             epochs=15,
             evaluate_every=5,
