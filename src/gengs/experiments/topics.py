@@ -83,7 +83,7 @@ class TopicsConfig:
     temperature: tuple[float, float] = (0.5, 0.5)
     """From where to where the temperature of GenGS falls, by the same factor in each step; a
     temperature among the estimator's own settings is left alone."""
-    hidden: tuple[int, ...] = (500, 500)
+    hidden: tuple[int, ...] = (500,)
     """The widths of the encoder's layers."""
     activation: Literal["relu", "silu", "softplus", "tanh"] = "relu"
     """Between them."""
@@ -93,9 +93,9 @@ class TopicsConfig:
     """The share of a document's tokens that is hidden from the encoder while training."""
     batch_norm: bool = False
     """Normalise the encoder's layers."""
-    weight_decay: float = 0.0
+    weight_decay: float = 0.3
     """Of the encoder's matrices, decoupled from the gradient (AdamW)."""
-    topic_penalty: float = 0.0
+    topic_penalty: float = 0.5
     """The weight of the Gaussian prior on the topics' entries."""
     weigh: Literal["documents", "tokens"] = "documents"
     """Whether all documents count the same in the training loss, or all tokens."""

@@ -95,7 +95,8 @@ def _rebuilt(kind: Any, facts: dict[str, Any], tensors: dict[str, Any], path: Pa
         model.network_.load_state_dict(tensors)
     except RuntimeError as error:
         raise ValueError(f"the weights in {path} do not fit its settings: {error}") from error
-    model.trainer_ = TopicFit(model.network_, model.learning_rate, int(facts["seed"]))
+    rate, decay = model.learning_rate, model.weight_decay
+    model.trainer_ = TopicFit(model.network_, rate, decay, int(facts["seed"]))
     model.trainer_.epochs, model.trainer_.history = int(facts["epochs"]), list(facts["history"])
     model.n_iter_, model._n_features_out = model.trainer_.epochs, model.n_components
     return model

@@ -35,6 +35,7 @@ class TopicFit:
     Args:
         network: What to train.
         learning_rate: Of Adam.
+        weight_decay: Of the encoder's matrices.
         seed: Of order and draws.
 
     Attributes:
@@ -42,11 +43,13 @@ class TopicFit:
         history: The facts of each.
     """
 
-    def __init__(self, network: TopicNetwork, learning_rate: float, seed: int) -> None:
+    def __init__(
+        self, network: TopicNetwork, learning_rate: float, weight_decay: float, seed: int
+    ) -> None:
         if not learning_rate > 0:
             raise ValueError(f"expected a positive `learning_rate`, but got {learning_rate}.")
         self.network, self.learning_rate, self.seed = network, learning_rate, seed
-        self.optimizer = topic_optimizer(network, learning_rate)
+        self.optimizer = topic_optimizer(network, learning_rate, weight_decay)
         self.epochs = 0
         self.history: list[dict[str, float]] = []
 

@@ -63,6 +63,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         hidden: The widths of the encoder's layers.
         dropout: The share of the encoder's features that is dropped while training.
         thinning: The share of a document's tokens hidden from the encoder while training.
+        weight_decay: Of the encoder's matrices, decoupled from the gradient (AdamW).
         topic_penalty: The weight of the Gaussian prior on the topics' entries.
         weigh: Whether all documents count the same in training, or all tokens.
         max_iter: The number of passes over the documents.
@@ -101,10 +102,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         posterior: PosteriorFamily = "tilted",
         stack: Stack = "generative",
         gradient: str = "MidCDF",
-        hidden: Sequence[int] = (500, 500),
+        hidden: Sequence[int] = (500,),
         dropout: float = 0.0,
         thinning: float = 0.0,
-        topic_penalty: float = 0.1,
+        weight_decay: float = 0.3,
+        topic_penalty: float = 0.5,
         weigh: TopicWeights = "documents",
         max_iter: int = 30,
         batch_size: int = 64,
@@ -127,6 +129,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.hidden = hidden
         self.dropout = dropout
         self.thinning = thinning
+        self.weight_decay = weight_decay
         self.topic_penalty = topic_penalty
         self.weigh = weigh
         self.max_iter = max_iter
@@ -168,7 +171,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         totals = word_totals(counts) + 0.5  # no word is impossible
         with fold_rng(seed):
             self.network_ = self._network(counts.shape[1], (totals / totals.sum()).float())
-            self.trainer_ = TopicFit(self.network_, self.learning_rate, seed)
+            self.trainer_ = TopicFit(self.network_, self.learning_rate, self.weight_decay, seed)
         self._n_features_out = self.n_components
 
     def _network(self, words: int, unigram: Tensor | None = None) -> TopicNetwork:

@@ -47,7 +47,7 @@ def topic_network(
     posterior: PosteriorFamily = "tilted",
     stack: Stack = "generative",
     learn_rates: bool = False,
-    hidden: Sequence[int] = (500, 500),
+    hidden: Sequence[int] = (500,),
     activation: str = "relu",
     dropout: float = 0.0,
     thinning: float = 0.0,
