@@ -140,4 +140,4 @@ def partial_study(folder, hostile=False):
             run = vae_run(Path(folder) / "runs" / name, 130.0, config, done=False, steps=3)
         if state == "failed":
             (run / "error.txt").write_text(f"Traceback:\n  x\nNonFiniteError: {text} is NaN\n")
-    return study(Path(folder), runs)
+    return study(Path(folder), runs, name="hostile" if hostile else "table1")

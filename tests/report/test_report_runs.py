@@ -95,6 +95,15 @@ def test_settings_of_a_study_and_of_loose_runs(tmp_path):
     assert [len(runs) for runs in loose.values()] == [2, 2]
 
 
+def test_a_run_in_two_studies_counts_once(tmp_path):
+    config = Config(seed=3)
+    for name in ("a", "b"):
+        vae_run(tmp_path / name / "runs" / "r", config=config, done=name == "b")
+        study(tmp_path / name, {"r": (config, labels())}, name=name)
+    ((_, runs),) = group_runs(find_studies([tmp_path / "a", tmp_path / "b"])).items()
+    assert [run.state for run in runs] == ["done"]
+
+
 def test_rows_may_be_the_estimators(tmp_path):
     runs = {}
     for estimator in ("GenGS", "MidCDF"):

@@ -8,18 +8,20 @@ is *unfinished*, or *failed* if it left an ``error.txt``.
 
 from __future__ import annotations
 
-__all__ = ["Run", "State", "Study", "find_studies"]
+__all__ = ["PROGRESS", "Run", "State", "Study", "find_studies"]
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ..experiments.registry import EXPERIMENTS
 from .reading import Unreadable, read_json, read_lines, read_text
 
 State = Literal["done", "running", "unfinished", "failed", "damaged", "waiting"]
 
+PROGRESS: tuple[State, ...] = get_args(State)
+"""The states, the one that says most first."""
 _DEPTH = 3  # a folder of folders of studies is as deep as it gets
 
 
@@ -202,7 +204,6 @@ def _last_line(path: Path) -> str:
 
 def _without_doubles(studies: Sequence[Study]) -> list[Study]:
     """The same run in two copies of a study counts once: the one that is further."""
-    order: tuple[State, ...] = ("done", "running", "unfinished", "failed", "damaged", "waiting")
     best: dict[tuple[str, str], Run] = {}
     merged: dict[tuple[str, str | None], list[str]] = {}
     for study in studies:
@@ -212,7 +213,7 @@ def _without_doubles(studies: Sequence[Study]) -> list[Study]:
             if key not in best:
                 names.append(run.id)
                 best[key] = run
-            elif order.index(run.state) < order.index(best[key].state):
+            elif PROGRESS.index(run.state) < PROGRESS.index(best[key].state):
                 best[key] = run
     return [
         Study(name, budget, tuple(best[name, run] for run in names))

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .runs import Run, Study
+from .runs import PROGRESS, Run, Study
 
 _ROWS = {"vae": "prior", "topics": "super_topics", "measure": "law", "synthetic": "law"}
 _PLACED = {"seed", "data", "corpus", "estimator", "estimators"}
@@ -43,7 +43,17 @@ def group_runs(studies: Sequence[Study]) -> dict[Setting, list[Run]]:
             else:
                 places = _described(run, study.name, differing[run.experiment])
             found.setdefault(Setting(run.experiment, *places), []).append(run)
-    return found
+    return {setting: _different(runs) for setting, runs in found.items()}
+
+
+def _different(runs: Sequence[Run]) -> list[Run]:
+    """The same configuration with the same seed, in two studies, is one run: no second opinion."""
+    best: dict[str, Run] = {}
+    for run in runs:
+        key = json.dumps(run.config, sort_keys=True, default=str)
+        if key not in best or PROGRESS.index(run.state) < PROGRESS.index(best[key].state):
+            best[key] = run
+    return list(best.values())
 
 
 def orientation(settings: Mapping[Setting, Sequence[Run]]) -> Literal["row", "column"]:

@@ -172,7 +172,7 @@
       legend.replaceChildren(...lines.map((line) => {
         const count = line.count ? `${line.count} run${line.count === 1 ? "" : "s"}` : "";
         const button = make("button", { type: "button", "aria-pressed": String(!hidden.has(line.label)),
-          title: [line.kindTitle, count].filter(Boolean).join(", ") }, swatch(line, points), line.label);
+          title: [line.kindTitle, count].filter(Boolean).join(", ") }, swatch(line, points), make("span", {}, line.label));
         button.addEventListener("click", (event) => {
           if (event.shiftKey) {
             const alone = lines.every((one) => hidden.has(one.label) === (one !== line));
