@@ -16,7 +16,7 @@ __all__ = ["Backend", "Loky", "RayCluster", "fan_out"]
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,8 +34,8 @@ class Backend(Protocol):
     def threads(self) -> int:
         """Of torch, for one run."""
 
-    def workers(self) -> int:
-        """How many runs at once, at this moment."""
+    def workers(self, after_death: bool = False) -> int:
+        """How many runs at once, at this moment; ``after_death`` of a worker, ask again."""
 
     def map(self, runs: Sequence[Run], job: Job, workers: int) -> None:
         """Execute runs; raises if a worker dies."""
@@ -51,7 +51,7 @@ class Loky:
 
     count: int | None = None
 
-    def workers(self) -> int:
+    def workers(self, after_death: bool = False) -> int:
         from joblib import cpu_count
 
         return self.count or int(cpu_count())
@@ -102,16 +102,16 @@ class RayCluster:
             except (ConnectionError, ValueError, RuntimeError) as error:
                 raise OSError(f"no Ray cluster at {self.address}: {error}") from error
 
-    def workers(self) -> int:
+    def workers(self, after_death: bool = False) -> int:
         import ray
 
         self.connect()
+        nodes = [n for n in ray.nodes() if n["Alive"] and n["Resources"].get("CPU")]
         room = 0
-        for node in ray.nodes():
-            if node["Alive"]:
-                has = node["Resources"]
-                fits = has.get("CPU", 0) // self.threads
-                room += int(min(fits, has.get("GPU", 0) // self.gpus) if self.gpus else fits)
+        for node in _answering(nodes) if after_death else nodes:
+            has = node["Resources"]
+            fits = has.get("CPU", 0) // self.threads
+            room += int(min(fits, has.get("GPU", 0) // self.gpus) if self.gpus else fits)
         return room if self.count is None else min(self.count, room)
 
     def map(self, runs: Sequence[Run], job: Job, workers: int) -> None:
@@ -127,6 +127,31 @@ class RayCluster:
             ray_remote_args=resources,
         )
         parallel(delayed(execute)(run, job) for run in runs)
+
+
+def _answer() -> None:
+    pass
+
+
+def _answering(nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The machines that answer. One that just died counts as alive for a while: ask each."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    answer = ray.remote(num_cpus=0, max_retries=0)(_answer)
+    asked = {}
+    for node in nodes:
+        there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        asked[answer.options(scheduling_strategy=there).remote()] = node
+    waiting, found = list(asked), []
+    seconds = 60.0  # for the first
+    while waiting and (ready := ray.wait(waiting, timeout=seconds)[0]):
+        waiting.remove(ready[0])
+        with suppress(ray.exceptions.RayError):
+            ray.get(ready[0])
+            found.append(asked[ready[0]])
+            seconds = 10.0
+    return found
 
 
 def fan_out(
@@ -147,12 +172,12 @@ def fan_out(
     """
     deaths: Counter[str] = Counter()
     places: dict[str, tuple[int, int]] = {}
-    idle = 0  # deaths in a row with no run in progress
+    total = idle = 0  # deaths, and those in a row with no run in progress
     while runs and not job.session.stopping:
         batch = [run for run in runs if deaths[run.id] < 2]
         alone = not batch
         batch = batch or list(runs[:1])
-        workers = min(backend.workers(), len(batch))
+        workers = min(backend.workers(after_death=total > 0), len(batch))
         if workers < 1:
             raise OSError("the cluster has no room for a run.")
         try:
@@ -162,7 +187,7 @@ def fan_out(
             raise
         except Exception as error:
             lost = [run for run in batch if run.id in job.session.running()]
-            idle = 0 if lost else idle + 1
+            total, idle = total + 1, 0 if lost else idle + 1
             if idle == 3:
                 raise OSError(f"workers die before they begin a run: {error}") from error
             for run in lost:

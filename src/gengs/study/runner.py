@@ -10,12 +10,13 @@ from __future__ import annotations
 
 __all__ = ["adopt_plan", "run_study", "select"]
 
+import io
 import os
 import platform
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -113,6 +114,8 @@ def run_study(
         with (
             _stop_on_signal(session),
             Board(lambda: Status(shown, folder, session.running()), workers) as board,
+            # The board has the terminal; Ray would print the logs of machines that are gone.
+            redirect_stdout(io.StringIO()),
         ):
             fan_out(runs, job, backend, lambda some: _missing(folder, some), board.say)
         return Status(plan, folder), session.stopping

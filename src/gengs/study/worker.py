@@ -75,11 +75,11 @@ def execute(run: Run, job: Job) -> Outcome:
         )
     ours = (os.getpid(), platform.node()) == (job.pid, job.host)
     if not ours:
-        _watch(job.session)
+        _watch(job)
     path = job.folder_of(run)
     if EXPERIMENTS[run.experiment].is_complete(path):
         return "done"
-    if job.session.stopping:
+    if job.session.stopping or _abandoned.is_set():
         return "stopped"
     job.session.started(run.id)
     begin = time.monotonic()
@@ -150,6 +150,7 @@ def _threads(number: int) -> Iterator[None]:
 # Held while a signal is sent or its handlers change: none must meet a process without handlers.
 _signals = threading.Lock()
 _in_progress = threading.Event()
+_abandoned = threading.Event()
 _watched: set[Path] = set()
 
 
@@ -175,21 +176,28 @@ def _stoppable() -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-def _watch(session: Session) -> None:
+def _watch(job: Job) -> None:
     """From now on, end this process's runs when the study is asked to stop or its parent dies."""
+    session, parent = job.session, os.getppid()
     if session.path in _watched:
         return
     _watched.add(session.path)
-    with contextlib.suppress(OSError):
-        # Ctrl-C is for the command, which then asks all workers, wherever they are, to stop.
-        os.setpgid(0, 0)
-    parent = os.getppid()
+    if parent == job.pid:
+        with contextlib.suppress(OSError):
+            # Ctrl-C is for the command, which then asks all workers, wherever they are, to stop.
+            os.setpgid(0, 0)
 
     def watch() -> None:
         while not session.stopping and os.getppid() == parent:
             time.sleep(0.5)
+        if os.getppid() != parent:
+            _abandoned.set()
         with _signals:
             if _in_progress.is_set():
                 os.kill(os.getpid(), signal.SIGTERM)
+        while _abandoned.is_set():
+            time.sleep(0.5)
+            if not _in_progress.is_set():
+                os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
