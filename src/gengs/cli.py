@@ -1,4 +1,4 @@
-"""The command line: ``gengs measure``, ``gengs synthetic``, ``gengs estimators``.
+"""The command line: ``gengs measure``, ``gengs vae``, ``gengs topics fit`` and the others.
 
 Commands are dataclasses with a ``run`` method; their field docs are the help. Errors are one
 sentence on standard error; exit code 2 for bad usage, 1 for anything else that went wrong.
@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from . import __version__
+
+_TWO_WORDS = {"study merge", "topics fit", "topics apply", "topics show"}
 
 
 @dataclass(frozen=True)
@@ -59,20 +61,28 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     from .experiments.measure import Measure
     from .experiments.synthetic import Synthetic
+    from .experiments.topics import Topics
     from .experiments.vae import Vae
     from .report.command import Report
     from .study.command import MergeStudies, Study
+    from .topics.command import TopicsApply, TopicsFit, TopicsShow
 
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments == ["--version"]:
         print(f"gengs {__version__}")
         return 0
-    if arguments[:2] == ["study", "merge"]:
-        arguments = ["study merge", *arguments[2:]]
+    if " ".join(arguments[:2]) in _TWO_WORDS:
+        arguments = [" ".join(arguments[:2]), *arguments[2:]]
     commands = (
         Annotated[Measure, tyro.conf.subcommand("measure", description=Measure.__doc__)]
         | Annotated[Synthetic, tyro.conf.subcommand("synthetic", description=Synthetic.__doc__)]
         | Annotated[Vae, tyro.conf.subcommand("vae", description=Vae.__doc__)]
+        | Annotated[Topics, tyro.conf.subcommand("topics", description=Topics.__doc__)]
+        | Annotated[TopicsFit, tyro.conf.subcommand("topics fit", description=TopicsFit.__doc__)]
+        | Annotated[
+            TopicsApply, tyro.conf.subcommand("topics apply", description=TopicsApply.__doc__)
+        ]
+        | Annotated[TopicsShow, tyro.conf.subcommand("topics show", description=TopicsShow.__doc__)]
         | Annotated[Report, tyro.conf.subcommand("report", description=Report.__doc__)]
         | Annotated[Study, tyro.conf.subcommand("study", description=Study.__doc__)]
         | Annotated[

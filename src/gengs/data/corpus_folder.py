@@ -25,10 +25,16 @@ _ARRAYS = ("indptr", "indices", "data")
 
 
 class GrowingArray:
-    """A one-dimensional ``.npy`` file that is appended to; its header is put right at the end."""
+    """A ``.npy`` file that is appended to, row by row; its header is put right at the end.
 
-    def __init__(self, path: Path, dtype: Any) -> None:
-        self.dtype, self.length = np.dtype(dtype), 0
+    Args:
+        path: The file.
+        dtype: Of its entries.
+        width: The length of a row; none for an array of one dimension.
+    """
+
+    def __init__(self, path: Path, dtype: Any, width: int | None = None) -> None:
+        self.dtype, self.width, self.length = np.dtype(dtype), width, 0
         self.file = path.open("wb")
         self._write_header()
         self._begin = self.file.tell()
@@ -53,7 +59,7 @@ class GrowingArray:
         header = {
             "descr": np.lib.format.dtype_to_descr(self.dtype),
             "fortran_order": False,
-            "shape": (self.length,),
+            "shape": (self.length,) if self.width is None else (self.length, self.width),
         }
         np.lib.format.write_array_header_1_0(self.file, header)
 
