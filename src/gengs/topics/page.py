@@ -79,6 +79,7 @@ def render_page(
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["signed"] = _signed
     cards = _cards(found["topics"], coherence, seen, prior)
     last = [record for record in records if record["kind"] == "evaluation"][-1]
     return environment.from_string(_asset("page.html")).render(
@@ -138,6 +139,11 @@ def _tree(hierarchy: Sequence[dict[str, Any]], cards: list[Card]) -> tuple[Branc
 def _name(topic: dict[str, Any]) -> str:
     """A topic is called by its first words."""
     return ", ".join(topic["words"][:_NAMED_BY])
+
+
+def _signed(number: float, digits: int = 2) -> str:
+    """With a minus sign of its own, and no negative zero."""
+    return f"{round(number, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
 def _asset(name: str) -> str:
