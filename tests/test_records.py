@@ -63,6 +63,7 @@ def test_a_new_folder_says_what_made_it(folder):
     assert manifest["experiment"] == "config" and manifest["seed"] == 4
     assert manifest["threads"] == torch.get_num_threads()
     assert set(manifest["versions"]) == {"gengs", "torch", "python"} and manifest["command"]
+    assert set(manifest["machine"]) == {"system", "processor", "cores"}
     assert from_json(Config, manifest["config"]) == Config()
     assert "folder" not in manifest["config"]
 

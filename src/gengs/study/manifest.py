@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = ["command", "compare", "manifest", "read_manifest"]
 
+import os
 import platform
 import shlex
 import sys
@@ -22,6 +23,7 @@ from .config import changes, from_json, nearest, to_json
 from .nonfinite import loads
 
 _KEYS = ("experiment", "config", "seed", "threads", "versions", "command")
+_OPTIONAL = ("machine",)  # runs of before it was noted can be read too
 
 
 def command() -> str:
@@ -44,8 +46,25 @@ def manifest(config: Any, experiment: str | None = None) -> dict[str, Any]:
             "torch": str(torch.__version__),
             "python": platform.python_version(),
         },
+        "machine": {"system": platform.platform(), "processor": _processor(), "cores": _cores()},
         "command": command(),
     }
+
+
+def _cores() -> int | None:
+    """Those that this process may use, where the system says so."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:  # not Linux
+        return platform.processor() or platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "") or platform.machine()
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -58,7 +77,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     except (ValueError, LookupError) as error:
         raise ValueError(f"{file} is damaged: {error}") from error
     for key in content:
-        if key not in _KEYS:
+        if key not in (*_KEYS, *_OPTIONAL):
             raise ValueError(f"unknown key {key!r} in {file}{nearest(key, _KEYS)}")
     for key in _KEYS:
         if key not in content:
