@@ -52,6 +52,7 @@ COSTS: tuple[CostName, ...] = ("quadratic", "exponential", "sigmoid", "network")
 ESTIMATORS: tuple[Callable[[], Estimator], ...] = (
     lambda: gengs.MidCDF(4),
     lambda: gengs.MidCDF(2, debias=1),
+    lambda: gengs.StraightThroughMean(4),
     lambda: gengs.REINFORCE(4),
     lambda: gengs.RLOO(4),
     lambda: gengs.NVIL(4, normalise=False),

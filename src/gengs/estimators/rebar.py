@@ -65,7 +65,8 @@ class REBAR(Estimator):
         return 2 * self.samples
 
     def extra_repr(self) -> str:
-        learned = f"temperature={float(self.temperature):.3g}, eta={float(self.eta):.3g}"
+        temperature, eta = self.temperature.item(), self.eta.item()
+        learned = f"temperature={temperature:.3g}, eta={eta:.3g}"
         return ", ".join(filter(None, [learned, super().extra_repr()]))
 
     @property
