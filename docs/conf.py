@@ -19,6 +19,7 @@ extensions = [
     "myst_parser",
     "sphinx_copybutton",
     "mathml",
+    "doctest_fences",
     "estimator_facts",
     "results_pages",
     "short_names",
@@ -35,6 +36,7 @@ autodoc_inherit_docstrings = False
 python_use_unqualified_type_names = True
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 copybutton_only_copy_prompt_lines = True

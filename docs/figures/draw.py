@@ -198,7 +198,13 @@ def midcdf(c: Palette) -> Figure:
     left.set(xlabel="count", ylabel="probability", xlim=(-0.3, 8.3))
     left.set_title("The middle of each step falls as λ grows …")
 
-    right.bar(k, 0.5 * (1 + k / 3), color=c["red"], width=0.6, label="mid-CDF: ½ (1 + z/λ)")
+    right.bar(
+        k.tolist(),
+        (0.5 * (1 + k / 3)).tolist(),
+        color=c["red"],
+        width=0.6,
+        label="mid-CDF: ½ (1 + z/λ)",
+    )
     right.axhline(1, color=c["blue"], lw=2, label="plain straight-through: 1")
     right.set(xlabel="the draw z", ylabel="dz/dλ")
     right.legend(frameon=False, fontsize=9)
