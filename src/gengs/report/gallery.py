@@ -15,7 +15,10 @@ from .reading import Picture, Unreadable, read_picture
 from .runs import Run
 from .settings import Setting
 
-FILES = {"reconstructions.png": "reconstructions", "samples.png": "samples of the prior"}
+FILES = {
+    "reconstructions.png": "originals, each row over its reconstructions",
+    "samples.png": "samples of the prior",
+}
 MOST = 120
 """More pictures than this make a page too heavy to open."""
 

@@ -140,7 +140,11 @@ def _with_anchors(contents: Contents) -> Mapping[str, Any]:
 
 def _table(table: ReportTable) -> Mapping[str, Any]:
     counts = {cell.count for row in table.rows for cell in row if cell.count}
-    return {**_fields(table), "common_count": counts.pop() if len(counts) == 1 else None}
+    return {
+        **_fields(table),
+        "common_count": counts.pop() if len(counts) == 1 else None,
+        "has_best": any(cell.best for row in table.rows for cell in row),
+    }
 
 
 def _exhibit(exhibit: Exhibit, section: Section) -> Mapping[str, Any]:

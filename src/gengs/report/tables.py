@@ -273,7 +273,8 @@ def _ordered(members: Iterable[Setting], side: Side, published: Sequence[str]) -
 
 
 def _pivot_title(table: str, data: str, experiment: str, several: bool) -> str:
-    condition = {"vae": "prior", "synthetic": "law", "measure": "law"}.get(experiment, "condition")
+    conditions = {"vae": "prior", "synthetic": "law", "measure": "law", "topics": "layers"}
+    condition = conditions.get(experiment, "condition")
     words = [table_title(table) if table in TITLES else f"Estimators by {condition}"]
     words += [data] if data not in ("", "synthetic") else []
     words += [table] if several and table not in TITLES else []
