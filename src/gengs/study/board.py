@@ -17,7 +17,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from .estimate import duration, known_times
+from .estimate import Estimate, duration, known_times
 from .plan import Run
 from .status import State, Status, error_line
 
@@ -45,6 +45,7 @@ class Board:
             self._live = Live(console=self._console, auto_refresh=False, redirect_stdout=False)
         self._seen: dict[str, State] = {}
         self._recent: list[str] = []
+        self._times: tuple[int, Estimate] | None = None  # for so many complete runs
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._refresh, daemon=True)
 
@@ -96,7 +97,10 @@ class Board:
 
     def _left(self, status: Status) -> str:
         runs = status.runs("running", "waiting")
-        times = known_times(status.folder, status.plan.runs)
+        if self._times is None or self._times[0] != status.count("done"):
+            times = known_times(status.folder, status.plan.runs)
+            self._times = status.count("done"), times
+        times = self._times[1]
         seconds = times.total(runs, self.workers)
         if seconds is None:
             return "time left unknown"

@@ -81,9 +81,7 @@ def read_study(path: str | Path) -> Plan:
 def _settings(path: Path, content: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
     """The settings of each run, and where they come from."""
     base, grid = _section(path, content, "base"), _section(path, content, "grid")
-    extra = content.get("runs", [])
-    if not isinstance(extra, list) or not all(isinstance(one, dict) for one in extra):
-        raise ValueError(f"expected [[runs]] in {path} to be tables of settings.")
+    extra = _extra(path, content)
     for key, values in grid.items():
         if not isinstance(values, list) or not values:
             raise ValueError(f"expected a list for {key!r} in {path} [grid], but got {values!r}.")
@@ -104,7 +102,7 @@ def _templates(path: Path, content: Mapping[str, Any]) -> dict[str, str]:
         if not isinstance(template, str):
             raise ValueError(f"expected text for the label {label!r} in {path}.")
     varied = [key for key in _section(path, content, "grid") if key not in ("seed", "data")]
-    varied += [key for one in content.get("runs", []) for key in one if key not in ("seed", "data")]
+    varied += [key for one in _extra(path, content) for key in one if key not in ("seed", "data")]
     column, *rows = dict.fromkeys(varied) or ("seed",)
     default = {"column": f"{{{column}}}"}
     if rows:
@@ -112,6 +110,13 @@ def _templates(path: Path, content: Mapping[str, Any]) -> dict[str, str]:
     if "data" in _section(path, content, "base") or "data" in _section(path, content, "grid"):
         default["data"] = "{data}"
     return default | templates
+
+
+def _extra(path: Path, content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    extra = content.get("runs", [])
+    if not isinstance(extra, list) or not all(isinstance(one, dict) for one in extra):
+        raise ValueError(f"expected [[runs]] in {path} to be tables of settings.")
+    return extra
 
 
 def _section(path: Path, content: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -124,9 +129,10 @@ def _section(path: Path, content: Mapping[str, Any], key: str) -> dict[str, Any]
 def _filled(template: str, values: Mapping[str, Any], where: str) -> str:
     """``{prior}`` as the prior; nothing else is special."""
 
-    def value(match: re.Match[str]) -> str:
+    def filled(match: re.Match[str]) -> str:
         if match[1] not in values:
             raise ValueError(f"unknown setting {match[1]!r} in {where}{nearest(match[1], values)}")
-        return str(values[match[1]])
+        value = values[match[1]]
+        return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
-    return re.sub(r"\{(\w+)\}", value, template)
+    return re.sub(r"\{(\w+)\}", filled, template)

@@ -1,0 +1,153 @@
+"""A study that is stopped or killed, or loses a worker, ends as one that was left alone."""
+
+import os
+import signal
+
+import pytest
+from studies import (
+    MEASURE,
+    TRAIN,
+    in_progress,
+    kill_session,
+    records,
+    session_members,
+    start,
+    wait_for,
+    write,
+)
+
+from gengs.cli import main
+from gengs.experiments.machine import Machine
+from gengs.study.fan_out import fan_out
+from gengs.study.session import Session
+from gengs.study.status import state_of
+from gengs.study.study_file import read_study
+from gengs.study.worker import Job
+
+pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks into /proc")  # noqa: PTH112
+
+
+@pytest.fixture
+def studies():
+    """Start studies; whatever is left of them is ended."""
+    started = []
+
+    def begin(*arguments):
+        started.append(start(*arguments))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        kill_session(process.pid)
+        process.communicate()
+
+
+def here(grid, out):
+    return main(["study", str(grid), "--out", str(out), "--workers", "1"])
+
+
+@pytest.mark.slow
+def test_killed_in_the_middle_and_taken_up_again(studies, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    grid = write(tmp_path / "grid.toml", TRAIN, epochs=200, seeds="0, 1")
+    out = tmp_path / "out"
+    study = studies(grid, "--out", out, "--workers", "2")
+    wait_for(lambda: any(len(content) > 500 for content in records(out).values()), study)
+    assert not list(out.glob("runs/*/weights.safetensors")), "it was too fast to be killed"
+    os.kill(study.pid, signal.SIGKILL)
+    study.wait()
+    # Nobody goes on behind our back: the workers save their runs and end.
+    wait_for(lambda: not session_members(study.pid), seconds=30)
+    assert list(out.glob("runs/*/checkpoint.pt"))
+    assert here(grid, out) == 0
+    assert not (out / ".study").exists()  # what the killed command left is cleared away
+    assert here(grid, tmp_path / "alone") == 0
+    assert records(out) == records(tmp_path / "alone")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_stop(studies, tmp_path, number):
+    grid = write(tmp_path / "grid.toml", MEASURE, replicates=300_000)
+    out = tmp_path / "out"
+    workers = 2 if number == signal.SIGINT else 1
+    study = studies(grid, "--out", out, "--workers", workers)
+    wait_for(lambda: len(in_progress(out)) == workers, study)
+    study.send_signal(number)
+    said, _ = study.communicate(timeout=60)
+    assert study.returncode == 130, said
+    assert "of 6 runs done; to go on: python -m gengs study" in said
+    assert not (out / ".study").exists()
+    assert not list(out.glob("runs/*/error.txt"))
+    wait_for(lambda: not session_members(study.pid), seconds=30)
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed(studies, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    grid = write(tmp_path / "grid.toml", MEASURE, replicates=20_000)
+    out = tmp_path / "out"
+    study = studies(grid, "--out", out, "--workers", "2")
+    wait_for(lambda: in_progress(out), study)
+    os.kill(int(in_progress(out)[0].read_text().split()[1]), signal.SIGKILL)
+    said, _ = study.communicate(timeout=120)
+    assert study.returncode == 0, said
+    assert "a worker died with" in said and "6 of 6 runs done" in said
+    assert here(grid, tmp_path / "alone") == 0
+    assert records(out) == records(tmp_path / "alone")
+
+
+class Fragile:
+    """A backend whose worker dies in certain runs; two runs are in progress at any time."""
+
+    threads = 1
+
+    def __init__(self, deadly, folder):
+        self.deadly, self.folder, self.batches = deadly, folder, []
+
+    def workers(self, after_death=False):
+        return 2
+
+    def map(self, runs, job, workers):
+        self.batches.append([run.seed for run in runs])
+        for pair in zip(runs[::2], [*runs[1::2], None], strict=False):
+            for run in filter(None, pair):
+                job.session.started(run.id)
+            if any(run is not None and run.seed in self.deadly for run in pair):
+                raise RuntimeError("a worker is gone")
+            for run in filter(None, pair):
+                job.session.ended(run.id)
+                (job.folder_of(run)).mkdir(parents=True)
+                (job.folder_of(run) / "complete.json").touch()
+
+
+def test_a_run_that_kills_its_worker_is_found_and_given_up(tmp_path):
+    text = 'experiment = "measure"\n[grid]\nseed = [0, 1, 2, 3, 4]'
+    plan = read_study(write(tmp_path / "grid.toml", text.replace("{", "{{")))
+    session = Session.begin(tmp_path)
+    job = Job(tmp_path, session, None, Machine(), 1, os.getpid(), "here")
+    backend, said = Fragile({3}, tmp_path), []
+
+    def remaining(runs):
+        return [run for run in runs if state_of(tmp_path, run) == "waiting"]
+
+    fan_out(plan.runs, job, backend, remaining, said.append)
+    states = {run.seed: state_of(tmp_path, run) for run in plan.runs}
+    assert states == {0: "done", 1: "done", 2: "done", 3: "failed", 4: "done"}
+    # 2 is in progress beside 3; after the second death, suspects are done one by one
+    assert backend.batches == [[0, 1, 2, 3, 4], [2, 3, 4], [4], [2], [3]]
+    assert len(said) == 3
+    culprit = next(run for run in plan.runs if run.seed == 3)
+    assert "died" in (job.folder_of(culprit) / "error.txt").read_text()
+
+
+def test_workers_that_never_begin(tmp_path):
+    plan = read_study(write(tmp_path / "grid.toml", 'experiment = "measure"'))
+
+    class Broken(Fragile):
+        def map(self, runs, job, workers):
+            raise RuntimeError("no room")
+
+    job = Job(tmp_path, Session.begin(tmp_path), None, Machine(), 1, os.getpid(), "here")
+    with pytest.raises(OSError, match="die before they begin a run: no room"):
+        fan_out(plan.runs, job, Broken(set(), tmp_path), list, lambda text: None)

@@ -1,0 +1,118 @@
+"""Plans: stable ids, files that round-trip, the built-in studies and the published numbers."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from gengs.experiments.contenders import contenders
+from gengs.experiments.quadratic import FAMILIES
+from gengs.experiments.registry import EXPERIMENTS
+from gengs.experiments.vae import VaeConfig
+from gengs.spec import parse_estimator
+from gengs.study.paper import ROWS, TABLE1, TABLE2
+from gengs.study.plan import Plan, Run, read_plan, write_plan
+from gengs.study.plans import BUDGETS, PLANS, built_in
+from gengs.study.plans.table1 import COLUMNS
+
+
+def test_an_id_is_the_same_in_every_process():
+    config = VaeConfig(data="mnist", prior="poisson(3)", estimator="GenGS(samples=10)", seed=4)
+    run = Run("vae", config)
+    assert run.id == "mnist-poisson-3-implicit-gengs-samples-10-seed4-0cfe193c"
+
+
+def test_an_id_tells_all_settings_apart_but_not_labels():
+    run = Run("vae", VaeConfig())
+    assert Run("vae", VaeConfig(), {"row": "another"}).id == run.id
+    others = [{"seed": 1}, {"epochs": 31}, {"temperature": (1.0, 0.2)}, {"kl_warm_up": 5}]
+    ids = {Run("vae", replace(VaeConfig(), **other)).id for other in others}
+    assert len(ids) == len(others) and run.id not in ids
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("name", PLANS)
+def test_a_built_in_plan_survives_its_file(name, budget, tmp_path):
+    plan = built_in(name, budget)
+    write_plan(tmp_path, plan)
+    assert read_plan(tmp_path) == plan
+    assert {run.labels["table"] for run in plan.runs} == {name}
+    assert all(set(run.labels) == {"table", "row", "column", "data"} for run in plan.runs)
+
+
+def test_there_is_no_such_study():
+    with pytest.raises(ValueError, match="did you mean 'table1'"):
+        built_in("tabel1")
+
+
+def test_the_table_has_the_papers_cells():
+    cells = {
+        (run.labels["data"], run.labels["row"], run.labels["column"])
+        for run in built_in("table1", "paper").runs
+    }
+    published = {
+        (data, row, column) for data in TABLE1 for row in ROWS for column in TABLE1[data][row]
+    }
+    assert len(published) == 2 * 6 * 14
+    assert published <= cells
+
+
+def test_columns_are_the_estimators_of_figure3():
+    """The same names mean the same estimators; numbers of draws aside."""
+    named = {one.label: one for one in contenders(["all"], FAMILIES["poisson"], 0.5, 4, 0.999)}
+    for column, settings in COLUMNS.items():
+        paper = column.removesuffix("(10)").removesuffix(" Imp")
+        if paper in named:
+            assert type(parse_estimator(settings.estimator)) is type(named[paper].make()), column
+
+
+def test_published_numbers():
+    dashes = [
+        (data, row, column)
+        for data in TABLE1
+        for row, cells in TABLE1[data].items()
+        for column, value in cells.items()
+        if value is None
+    ]
+    assert len(dashes) == 8 + 9  # the paper's dashes
+    assert TABLE1["omniglot"]["NB(5,.3)"]["GenGS NP(10)"] == 124.98
+    assert TABLE2["rcv1"]["GenGS(10)"] == {"2 layers": 576.0}
+    assert TABLE2["20news"]["RELAX(10)"] == {"2 layers": 1116.0}
+
+
+def test_runs_are_not_repeated():
+    run = Run("vae", VaeConfig())
+    with pytest.raises(ValueError, match="twice"):
+        Plan("mine", "custom", (run, run))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda content: content.pop("budget"), "lacks the key 'budget'"),
+        (lambda content: content.update(runz=[]), "did you mean 'runs'"),
+        (lambda content: content["runs"][0].update(id="../../etc"), "a run's id"),
+        (lambda content: content["runs"][0].update(experiment="vea"), "did you mean 'vae'"),
+        (lambda content: content["runs"][0]["config"].update(epoch=3), "did you mean 'epochs'"),
+        (lambda content: content["runs"][0]["config"].update(epochs="3"), "expected int"),
+        (lambda content: content.update(runs=[3]), "damaged"),
+    ],
+)
+def test_a_damaged_plan_is_refused(change, sentence, tmp_path):
+    write_plan(tmp_path, built_in("table1", "smoke"))
+    content = json.loads((tmp_path / "plan.json").read_text())
+    change(content)
+    (tmp_path / "plan.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=sentence):
+        read_plan(tmp_path)
+
+
+def test_no_plan(tmp_path):
+    with pytest.raises(ValueError, match=r"no plan\.json"):
+        read_plan(tmp_path)
+
+
+def test_experiments_know_their_names(tmp_path):
+    for name, experiment in EXPERIMENTS.items():
+        assert experiment.name == name
+        assert not experiment.is_complete(tmp_path)

@@ -1,0 +1,136 @@
+"""``gengs study``: what is missing or failed is done, what is done is left alone."""
+
+import json
+
+import pytest
+from studies import MEASURE, run, write
+
+from gengs.cli import main
+from gengs.study.plan import read_plan
+from gengs.study.plans import PLANS
+from gengs.study.status import Status
+
+
+@pytest.fixture(autouse=True)
+def _one_thread(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture
+def grid(tmp_path):
+    return write(tmp_path / "grid.toml", MEASURE, replicates=200)
+
+
+def study(*arguments):
+    """In this process: the exit code."""
+    try:
+        return main(["study", *map(str, arguments), "--workers", "1"])
+    except SystemExit as end:
+        return end.code
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_built_in_study_runs(name, tmp_path, capsys):
+    out = tmp_path / name
+    assert study(name, "--budget", "smoke", "--out", out) == 0, capsys.readouterr().out
+    status = Status(read_plan(out), out)
+    assert status.count("done") == len(status.plan.runs) > 1
+    assert not (out / ".study").exists()
+    assert study(name, "--budget", "smoke", "--out", out) == 0
+    assert "nothing is left to do" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_two_workers(grid, tmp_path):
+    out = tmp_path / "out"
+    done = run(grid, "--out", out, "--workers", "2")
+    assert done.returncode == 0, done.stderr
+    assert "6/6 done" in done.stdout and "gengs report" in done.stdout
+    assert study(grid, "--out", tmp_path / "alone") == 0
+    for path in (out / "runs").iterdir():
+        other = tmp_path / "alone" / "runs" / path.name
+        assert (path / "records.jsonl").read_bytes() == (other / "records.jsonl").read_bytes()
+
+
+def test_a_run_that_fails_keeps_its_error_and_is_tried_again(tmp_path, capsys):
+    text = MEASURE.replace('["MidCDF"]', '["Magic"]')
+    grid, out = write(tmp_path / "grid.toml", text, replicates=50), tmp_path / "out"
+    assert study(grid, "--out", out) == 1
+    said = capsys.readouterr().out
+    assert "4 of 6 runs done" in said and "there is no estimator 'Magic'" in said
+    status = Status(read_plan(out), out)
+    failed = status.runs("failed")
+    assert [run.config.estimators for run in failed] == [("Magic",)] * 2
+    errors = [out / "runs" / run.id / "error.txt" for run in failed]
+    assert all("Traceback" in error.read_text() for error in errors)
+
+    kept = {p: p.stat().st_mtime_ns for p in out.glob("runs/*/complete.json")}
+    errors[0].write_text("an old error")
+    assert study(grid, "--out", out) == 1  # both failed runs, and no other
+    assert "Magic" in errors[0].read_text()
+    assert {p: p.stat().st_mtime_ns for p in kept} == kept and len(kept) == 4
+    assert study(grid, "--out", out, "--skip-failed") == 0
+    assert "nothing is left to do" in capsys.readouterr().out
+
+
+def test_only_and_max_runs(grid, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert study(grid, "--out", out, "--only", "seed=1", "--max-runs", "2") == 0
+    status = Status(read_plan(out), out)
+    assert len(status.plan.runs) == 6  # the plan is whole
+    assert [run.seed for run in status.runs("done")] == [1, 1]
+    for wrong, sentence in {
+        "sed=1": "did you mean 'seed'",
+        "seed=7": "no run has seed '7'",
+        "seed": "expected label=value",
+    }.items():
+        assert study(grid, "--out", out, "--only", wrong) == 2
+        assert sentence in capsys.readouterr().err
+
+
+def test_a_dry_run_does_nothing_and_says_where_its_estimate_is_from(tmp_path, capsys):
+    out = tmp_path / "out"
+    arguments = ("table1", "--budget", "smoke", "--out", out, "--dry-run")
+    assert study(*arguments) == 0
+    said = capsys.readouterr().out
+    assert "4 runs, 4 to do" in said and "a few steps of 4 of 4 kinds" in said
+    assert "waiting digits, Pois(2), RF*, seed 0" in said
+    assert not out.exists()
+
+    assert study(*arguments[:-1], "--max-runs", "1") == 0
+    capsys.readouterr()
+    timing = next(out.glob("runs/*/timing.json"))
+    timing.write_text(json.dumps({"seconds": 600.0, "threads": 1}))
+    assert study(*arguments) == 0
+    said = capsys.readouterr().out
+    assert "30 min, 1 at once (from the complete runs" in said  # three more as slow as this one
+
+
+def test_a_folder_of_another_study_is_refused(grid, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert study(grid, "--out", out, "--max-runs", "1") == 0
+    assert study("table1", "--budget", "smoke", "--out", out) == 2
+    assert "holds the study grid (custom), not table1 (smoke)" in capsys.readouterr().err
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").touch()
+    assert study(grid, "--out", tmp_path / "photos") == 2
+    assert "holds something else" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["tabel1"], "did you mean 'table1'"),
+        (["none.toml"], "there is no file"),
+        (["table1", "--max-runs", "0"], "--max-runs"),
+        (["table1", "--gpus-per-run", "1"], "need --backend ray"),
+    ],
+)
+def test_bad_usage(arguments, sentence, tmp_path, capsys):
+    assert study(*arguments, "--out", tmp_path / "out") == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_file_has_no_budget(grid, tmp_path, capsys):
+    assert study(grid, "--budget", "smoke", "--out", tmp_path / "out") == 2
+    assert "a budget is for the built-in studies" in capsys.readouterr().err

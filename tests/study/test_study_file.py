@@ -1,0 +1,80 @@
+"""Studies of one's own, in TOML."""
+
+import pytest
+
+from gengs.study.study_file import read_study
+
+GOOD = """
+experiment = "vae"
+[base]
+epochs = 2
+[grid]
+estimator = ["GenGS", "MidCDF"]
+prior = ["poisson(2)", "geometric(0.5)"]
+seed = [0, 1, 2]
+[[runs]]
+estimator = "RLOO(4)"
+learning_rate = 1
+"""
+
+
+def study(tmp_path, text):
+    file = tmp_path / "mine.toml"
+    file.write_text(text)
+    return read_study(file)
+
+
+def test_a_grid_and_more(tmp_path):
+    plan = study(tmp_path, GOOD)
+    assert (plan.name, plan.budget, len(plan.runs)) == ("mine", "custom", 2 * 2 * 3 + 1)
+    assert {run.config.epochs for run in plan.runs} == {2}
+    last = plan.runs[-1]
+    assert last.config.estimator == "RLOO(4)" and last.config.learning_rate == 1.0
+    assert plan.runs[0].labels == {
+        "table": "mine", "column": "GenGS", "row": "poisson(2), 0.001"
+    }  # fmt: skip
+
+
+def test_labels_are_filled_from_settings(tmp_path):
+    text = GOOD + '[labels]\ncolumn = "{estimator} of {latents}"\ndata = "{{x}"\n'
+    with pytest.raises(ValueError, match="unknown setting 'x'"):
+        study(tmp_path, text)
+    plan = study(tmp_path, text.replace("{{x}", "{ }{"))
+    assert plan.runs[0].labels["column"] == "GenGS of 50"
+    assert plan.runs[0].labels["data"] == "{ }{"  # only a setting's name in braces is special
+
+
+def test_one_run(tmp_path):
+    (run,) = study(tmp_path, 'experiment = "measure"').runs
+    assert run.experiment == "measure" and run.config.seed == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("experiment = ", "is not TOML"),
+        ("[base]", "does not say which experiment"),
+        ('experiment = "vea"', "did you mean 'vae'"),
+        ('experiment = "vae"\n[gird]', "did you mean 'grid'"),
+        ('experiment = "vae"\n[base]\nepoch = 3', "did you mean 'epochs'"),
+        ('experiment = "vae"\n[grid]\nepoch = [3]', "did you mean 'epochs'"),
+        ('experiment = "vae"\n[grid]\nepochs = 3', "expected a list for 'epochs'"),
+        ('experiment = "vae"\n[grid]\nepochs = []', "expected a list for 'epochs'"),
+        ('experiment = "vae"\n[base]\nepochs = 1\n[grid]\nepochs = [1]', r"in \[base\] and in"),
+        ('experiment = "vae"\n[base]\nepochs = "x"', "expected int"),
+        ('experiment = "vae"\n[grid]\nseed = [1, 1]', "twice"),
+        ('experiment = "vae"\n[labels]\nrows = "x"', "did you mean 'row'"),
+        ('experiment = "vae"\n[labels]\nrow = "{piror}"', "did you mean 'prior'"),
+        ('experiment = "vae"\nruns = 3', r"expected \[\[runs\]\]"),
+        ('experiment = "vae"\nbase = 3', r"expected \[base\]"),
+        ('experiment = "vae"\nname = "../x"', "expected a name"),
+    ],
+)
+def test_mistakes_are_named(tmp_path, text, sentence):
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        study(tmp_path, text)
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(ValueError, match="there is no file"):
+        read_study(tmp_path / "none.toml")
