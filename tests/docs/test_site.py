@@ -83,6 +83,15 @@ def test_every_estimator_has_a_page():
         assert f".. automodule:: {kind.__module__}\n" in pages
 
 
+def test_every_command_is_in_the_reference():
+    shown = subprocess.run([sys.executable, "-m", "gengs", "--help"], capture_output=True, text=True)
+    commands = re.findall(r"• ((?:[a-z]+ ?)+?)(?:  |$)", shown.stdout, re.M)
+    assert len(commands) >= 10, shown
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+    for command in map(str.strip, commands):
+        assert f"| `gengs {command}` |" in page, command
+
+
 def test_the_figures_are_what_their_script_draws(tmp_path):
     """The names, and the strokes of one picture (the others take many gradients)."""
     sys.path.insert(0, str(ROOT / "docs" / "figures"))
