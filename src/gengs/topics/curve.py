@@ -82,12 +82,14 @@ def _ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    """Round numbers between two, evenly enough on a logarithmic scale."""
-    if high / low < 4:
-        ticks = _ticks(0, high)
-        unit = ticks[1] if len(ticks) > 1 else high
-        step = unit / 2 if sum(low <= t <= high for t in ticks) < 3 else unit
-        return [step * k for k in range(1, int(high / step) + 1) if low <= step * k <= high]
-    first = 10 ** math.floor(math.log10(low))
-    marks = [first * 10**d * m for d in range(12) for m in (1, 2, 5)]
-    return [mark for mark in marks if low <= mark <= high]
+    """Round numbers between two: as few as three where there are so many."""
+    if high / low > 8:
+        first = math.floor(math.log10(low))
+        marks = [10.0**d * m for d in range(first, first + 12) for m in (1, 2, 5)]
+        return [mark for mark in marks if low <= mark <= high]
+    top = math.floor(math.log10(high)) + 1
+    for step in (10.0**d * m for d in range(top, top - 4, -1) for m in (5, 2, 1)):
+        marks = [step * k for k in range(math.ceil(low / step), int(high / step) + 1)]
+        if len(marks) >= 3:
+            break
+    return marks

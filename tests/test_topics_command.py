@@ -1,0 +1,242 @@
+"""``gengs topics fit``, ``apply`` and ``show``, run as people run them."""
+
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import gengs
+from gengs.cli import main
+from gengs.data.sample import sample_documents
+from gengs.topics.curve import training_curve
+from gengs.topics.source import excerpt
+
+SMALL = ["--topics", "4", "--hidden", "16", "--epochs", "3", "--min-df", "3", "--no-progress"]
+HOSTILE = "<script>alert('x')</script> & <img src=x onerror=alert(1)> \"quoted\""
+
+
+def documents():
+    """Real documents, an empty one, one without a known word, and a hostile one."""
+    rows = [{"text": d.text, "id": d.package} for d in sample_documents()[::12]]
+    return [*rows, {"text": "", "id": "empty"}, {"text": "qqqq zzzz", "id": "strange"},
+            {"text": f"{HOSTILE} mail server " * 3, "id": HOSTILE}]  # fmt: skip
+
+
+def write_jsonl(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def gengs_topics(*arguments):
+    command = [sys.executable, "-m", "gengs", "topics", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=180)
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("topics")
+    corpus = write_jsonl(folder / "corpus.jsonl", documents())
+    done = gengs_topics("fit", corpus, "-o", folder / "out", "--name-field", "id",
+                        "--super-topics", "2", *SMALL)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "held-out perplexity" in done.stdout and "index.html" in done.stdout
+    return folder
+
+
+def read_table(path):
+    with path.open(newline="") as file:
+        head, *rows = csv.reader(file)
+    return head, rows
+
+
+def test_the_folder_has_everything(fitted):
+    out, rows = fitted / "out", documents()
+    names = {path.name for path in out.iterdir()}
+    assert {"index.html", "topics.txt", "topics.json", "document_topics.csv",
+            "document_topics.npy", "model", "run", "corpus"} <= names  # fmt: skip
+    assert not [name for name in names if name.endswith(".partial")]
+    head, table = read_table(out / "document_topics.csv")
+    assert head == ["document", "line", "name", "words", "topic0", "topic1", "topic2", "topic3"]
+    assert [row[2] for row in table] == [row["id"] for row in rows]
+    assert [int(row[1]) for row in table] == list(range(1, len(rows) + 1))
+    assert [row[3] for row in table[-3:-1]] == ["0", "0"]  # kept, as documents without words
+    values = np.load(out / "document_topics.npy", allow_pickle=False)
+    assert values.shape == (len(rows), 4) and values.dtype == np.float32
+    np.testing.assert_allclose([[float(x) for x in row[4:]] for row in table], values, rtol=1e-3)
+    model = gengs.TopicModel.load(out / "model" / "model.safetensors")
+    corpus = gengs.data.Corpus.open(out / "corpus")
+    np.testing.assert_allclose(model.transform(corpus), values, rtol=1e-4)
+    topics = json.loads((out / "topics.json").read_text())
+    assert len(topics["topics"]) == 4 and len(topics["hierarchy"]) == 2
+    lines = (out / "topics.txt").read_text().splitlines()
+    for number, (line, topic) in enumerate(zip(lines, model.topics(15), strict=True)):
+        assert line == f"{number}\t{' '.join(topic.words)}"
+    records = map(json.loads, (out / "run" / "records.jsonl").read_text().splitlines())
+    last = [record for record in records if record["kind"] == "evaluation"][-1]
+    assert {"perplexity_test", "npmi", "diversity", "inverted_rbo"} <= set(last)
+
+
+def test_the_page_is_self_contained_and_escaped(fitted):
+    page = (fitted / "out" / "index.html").read_text()
+    assert "<script" not in page and "<img" not in page and "onerror=alert(1)>" not in page
+    assert "default-src 'none'" in page
+    assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#)""", page)  # links within it alone
+    assert page.count('class="card"') == 4 and "Hierarchy" in page and "<polyline" in page
+    assert "2 documents have no word of the vocabulary" in " ".join(page.split())
+    for anchor in re.findall(r'href="#([^"]+)"', page):
+        assert f'id="{anchor}"' in page
+
+
+def test_a_hostile_word_stays_a_word(tmp_path):
+    words = ["<script>alert(1)</script>", "&amp;", '"><img', "plain"]
+    (tmp_path / "vocab.txt").write_text("\n".join(words))
+    counts = scipy.sparse.csr_array(np.random.default_rng(0).poisson(1.0, (40, 4)))
+    scipy.sparse.save_npz(tmp_path / "counts.npz", counts)
+    code = main(["topics", "fit", str(tmp_path / "counts.npz"), "-o", str(tmp_path / "out"),
+                 "--vocabulary", str(tmp_path / "vocab.txt"), *SMALL])  # fmt: skip
+    assert code == 0
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "<script" not in page and '"><img' not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page and "&amp;amp;" in page
+    # the same counts as text, and documents of another vocabulary with the same words
+    lines = [" ".join(["1", *(f"{j + 1}:{n}" for j, n in enumerate(row) if n)])
+             for row in counts.toarray()]  # fmt: skip
+    (tmp_path / "counts.feat").write_text("\n".join(lines) + "\n")
+    files = [str(tmp_path / name) for name in ("out", "counts.feat", "vocab.txt", "again.npy")]
+    assert main(["topics", "apply", *files[:2], "--vocabulary", files[2], "-o", files[3]]) == 0
+    first, again = np.load(tmp_path / "out/document_topics.npy"), np.load(tmp_path / "again.npy")
+    np.testing.assert_allclose(first, again, rtol=1e-5)
+
+
+def test_apply(fitted, tmp_path, capsys):
+    model = str(fitted / "out")
+    assert main(["topics", "apply", model, str(fitted / "corpus.jsonl"), "-o",
+                 str(tmp_path / "all.npy")]) == 0  # fmt: skip
+    expected = np.load(fitted / "out" / "document_topics.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "all.npy"), expected, rtol=1e-4)
+    capsys.readouterr()
+    (tmp_path / "new.txt").write_text("mail server\n\nunknownword mail\n")
+    table = tmp_path / "new.csv"
+    assert main(["topics", "apply", model, str(tmp_path / "new.txt"), "-o", str(table)]) == 0
+    said = capsys.readouterr().out
+    assert "3 documents, 1 of them without any; 3 words kept, 75% of all" in said
+    _, rows = read_table(table)
+    assert [row[3] for row in rows] == ["2", "0", "1"]
+
+
+def test_show(fitted, capsys):
+    assert main(["topics", "show", str(fitted / "out"), "--json", "--top", "3"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [len(topic["words"]) for topic in found["topics"]] == [3] * 4
+    assert main(["topics", "show", str(fitted / "out" / "model"), "--top", "3"]) == 0
+    shown = capsys.readouterr().out
+    for topic in found["topics"]:
+        assert ", ".join(topic["words"]) in shown
+    assert "└──" in shown  # the hierarchy
+
+
+@pytest.mark.slow
+def test_killed_and_resumed_is_the_same(tmp_path):
+    corpus = write_jsonl(tmp_path / "corpus.jsonl", documents())
+    settings = [corpus, *SMALL, "--epochs", "15", "--checkpoint-seconds", "0"]
+    settings = [*map(str, settings), "-o"]
+    assert main(["topics", "fit", *settings, str(tmp_path / "whole")]) == 0
+    command = [sys.executable, "-m", "gengs", "topics", "fit", *settings, tmp_path / "killed"]
+    one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}  # as this process has
+    killed = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=one_thread)
+    end = time.monotonic() + 120
+    records = tmp_path / "killed" / "run" / "records.jsonl"
+    while not (records.exists() and records.read_text().count("\n") > 3):
+        assert killed.poll() is None and time.monotonic() < end
+        time.sleep(0.02)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert not (tmp_path / "killed" / "index.html").exists()
+    assert main(["topics", "fit", *settings, str(tmp_path / "killed"), "--resume"]) == 0
+    for name in ("topics.txt", "document_topics.npy", "document_topics.csv", "run/records.jsonl",
+                 "run/weights.safetensors", "model/model.safetensors"):  # fmt: skip
+        first, second = ((tmp_path / run / name).read_bytes() for run in ("whole", "killed"))
+        assert first == second, name
+
+
+# ---------------------------------------------------------------------------------------- errors
+
+
+def fails(capsys, *arguments):
+    code = main(["topics", *map(str, arguments)])
+    captured = capsys.readouterr()
+    assert code in (1, 2) and captured.err.startswith("gengs: ")
+    assert captured.err.count("\n") == 1  # one sentence, no traceback
+    return captured.err
+
+
+def test_files_that_cannot_be_read(tmp_path, capsys):
+    path, out = tmp_path / "corpus.jsonl", tmp_path / "out"
+    for content, message in (
+        (b"", "expected documents, but there are none"),
+        (b'{"text": "one"}\n{"text": \n', "line 2 of .* does not parse"),
+        (b'{"text": "one"}\n{"body": "b"}\n', "line 2 of .* has no field 'text'"),
+        (b'{"text": "one"}\n\xff\n', "line 2 of .* is not utf-8"),
+        (b'{"text": "' + b"w" * 3000 + b'"}\n', "line 1 of .* is longer than 2,000 bytes"),
+        (b'{"text": "the and"}\n' * 9, "vocabulary is empty: all 2 words are stop words"),
+        (b'{"text": "word"}\n' * 12, "vocabulary is empty: of 1 words, 0 are in fewer than 5"),
+    ):
+        path.write_bytes(content)
+        said = fails(capsys, "fit", path, "-o", out, "--longest-line", 2000)
+        assert re.search(message, said), said
+        # nothing is left that would be in the way of another try
+        assert {item.name for item in out.iterdir()} <= {".lock"}
+    assert "there is no file" in fails(capsys, "fit", tmp_path / "none.txt", "-o", out)
+    assert "ends in .txt" in fails(capsys, "fit", tmp_path, "-o", out)
+    np.savez(tmp_path / "counts.npz", a=np.eye(2))
+    assert "expected --vocabulary" in fails(capsys, "fit", tmp_path / "counts.npz", "-o", out)
+
+
+def test_folders_that_are_not_free(fitted, tmp_path, capsys):
+    corpus, out = fitted / "corpus.jsonl", fitted / "out"
+    settings = ["--name-field", "id", "--super-topics", "2", *SMALL]
+    said = fails(capsys, "fit", corpus, "-o", out, *settings)
+    assert "already holds topics: add --resume" in said
+    said = fails(capsys, "fit", corpus, "-o", out, *settings, "--resume", "--seed", 1)
+    assert "other settings: seed: 0 -> 1" in said
+    other = write_jsonl(tmp_path / "corpus.jsonl", documents()[:50])
+    said = fails(capsys, "fit", other, "-o", out, *settings, "--resume")
+    assert "changed or is another one" in said
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.doc").write_text("precious")
+    said = fails(capsys, "fit", corpus, "-o", tmp_path / "mine", *settings)
+    assert "a new or empty folder" in said and "thesis.doc" in said
+
+
+def test_models_that_cannot_be_applied(fitted, tmp_path, capsys):
+    text = tmp_path / "new.txt"
+    text.write_text("qqqq zzzz\n")
+    out = tmp_path / "new.csv"
+    said = fails(capsys, "apply", fitted / "out", text, "-o", out)
+    assert "no word of" in said and "is in the model's vocabulary" in said and not out.exists()
+    assert "no finished topic model" in fails(capsys, "apply", tmp_path, text, "-o", out)
+    assert "there is no topic model" in fails(capsys, "show", tmp_path / "none.safetensors")
+    assert "a .csv or .npy file" in fails(capsys, "apply", fitted / "out", text, "-o", "a.xls")
+    text.write_text("")
+    assert "there are none" in fails(capsys, "apply", fitted / "out", text, "-o", out)
+    assert list(tmp_path.iterdir()) == [text]  # no partial files
+
+
+def test_excerpts_and_curves():
+    assert excerpt(" a\n b\t\ud800") == "a b ?"
+    long = excerpt("word " * 200)
+    assert long.endswith("word …") and len(long) <= 283
+    assert training_curve([{"kind": "train", "step": 5, "nats_per_word": 3.0}]) is None
+    records = [{"kind": "train", "step": 10 * k, "nats_per_word": 8.0 - k} for k in (1, 2, 3)]
+    curve = training_curve([*records, {"kind": "evaluation", "step": 30, "perplexity_test": 200.0}])
+    assert len(curve.trained.split()) == 3 and len(curve.held_out) == 1
+    assert [text for _, text in curve.across] == ["0", "1", "2", "3"]
+    assert len(curve.up) >= 3 and "held-out documents ended at 200" in curve.last
