@@ -11,7 +11,10 @@ import gengs
 
 SOURCE = Path(gengs.__file__).parent
 # a part may use those before it, not those after it
-ORDER = ["distributions", "estimators", "run folders", "models", "experiments", "study", "cli"]
+ORDER = [
+    *("distributions", "estimators", "run folders", "metrics", "models", "experiments"),
+    *("study", "topics", "cli"),
+]
 # the modules of study that models and experiments write with; the rest of study repeats experiments
 RUN_FOLDERS = {
     *("atomic", "checkpoint", "config", "json_lines", "lock"),
