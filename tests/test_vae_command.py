@@ -5,8 +5,11 @@ import subprocess
 import sys
 
 import pytest
+from PIL import Image
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from gengs.cli import main
+from gengs.study.records import RunFolder
 
 SMALL = ["--latents", "6", "--network", "64-32", "--epochs", "2", "--images", "400",
          "--evaluation-images", "100", "--no-progress"]  # fmt: skip
@@ -66,3 +69,36 @@ def test_bad_usage(tmp_path, arguments, sentence, capsys):
     assert main(["vae", "--out", str(tmp_path / "run"), *arguments]) == 2
     error = capsys.readouterr().err
     assert sentence in error and "Traceback" not in error
+
+
+def test_the_gaussian_reference_and_the_pictures(tmp_path):
+    out = tmp_path / "run"
+    done = vae(out, "--prior", "gaussian", "--tensorboard", "--evaluate-every", "1")
+    assert done.returncode == 0, done.stderr
+    assert len(evaluations(out)) == 2
+    for name, rows in (("reconstructions", 6), ("samples", 6)):
+        with Image.open(out / f"{name}.png") as picture:
+            # 10 columns of 8 x 8 images, enlarged 7 times, with lines of 2 between them
+            assert picture.size == (10 * 58 - 2, rows * 58 - 2) and picture.mode == "L"
+    events = EventAccumulator(str(out / "tensorboard"), size_guidance={"images": 0})
+    events.Reload()
+    assert sorted(events.Tags()["images"]) == ["reconstructions", "samples"]
+    assert [event.step for event in events.Images("samples")] == [4, 8]
+
+
+def test_two_processes_train_as_one_with_the_same_global_batch(tmp_path):
+    """The loss of ``Exact`` has no noise, so equal in expectation is equal but for rounding."""
+    settings = ["--estimator", "Exact", "--level", "3", "--latents", "2", "--binarise", "threshold"]
+    one = vae(tmp_path / "one", *settings)
+    assert one.returncode == 0, one.stderr
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    arguments = ["--out", str(tmp_path / "two"), "--accelerator", "cpu", *SMALL, *settings]
+    command = [*launch, "-m", "gengs", "vae", *arguments]
+    two = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert two.returncode == 0, two.stderr
+    records = [RunFolder.load_records(tmp_path / name) for name in ("one", "two")]
+    for single, double in zip(*records, strict=True):
+        for key in {"loss", "gradient_norm", "kl_test", "active_units"} & single.keys():
+            assert double[key] == pytest.approx(single[key], rel=1e-3), key
+    losses = [record["loss"] for record in records[0] if record["kind"] == "train"]
+    assert losses[-1] < losses[0]  # they have learned something

@@ -84,7 +84,7 @@ class VaeConfig:
     """Images in a step."""
     learning_rate: float = 1e-3
     """Of Adam."""
-    epochs: int = 30
+    epochs: int = 150
     """How often to go through the images."""
     evaluate_every: int | None = None
     """Evaluate after each so many epochs; by default at the end alone."""
