@@ -27,24 +27,21 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-import scipy.sparse
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from ..data.sparse_batches import CompressedRows, SparseBatches, word_totals
+from ..data.sparse_batches import CompressedRows, word_totals
 from ..spec import parse_estimator
 from .nvpdef import Stack
 from .poisson_layer import PosteriorFamily
 from .topic_fit import TopicFit, fold_rng
+from .topic_input import counts_of, in_order
 from .topic_network import Perplexity, TopicNetwork, perplexity
 from .topic_recipe import TopicWeights, topic_network
 from .topic_words import Branch, Topic, branches, top_words
-
-# documents that are made dense at once
-_ROWS = 256
 
 
 class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -230,7 +227,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self, "network_")
         counts = self._counts(X, reset=False)
         self.network_.eval()
-        parts = [self.network_.intensities(batch) for batch in _in_order(counts)]
+        parts = [self.network_.intensities(batch) for batch in in_order(counts)]
         return torch.cat(parts).float().numpy()
 
     def perplexity(
@@ -257,7 +254,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         counts = self._counts(X, reset=False)
         self.network_.eval()
         with fold_rng(self.trainer_.seed + 1):  # the same draws each time
-            return perplexity(self.network_, _in_order(counts), n_draws or self.n_draws)
+            return perplexity(self.network_, in_order(counts), n_draws or self.n_draws)
 
     # --------------------------------------------------------------------------------- on disk
 
@@ -278,24 +275,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     # ------------------------------------------------------------------------------------- input
 
     def _counts(self, X: Any, reset: bool) -> CompressedRows:
-        """The counts by rows, checked; a corpus on disk is checked batch by batch."""
-        if hasattr(X, "indptr") and not scipy.sparse.issparse(X):
-            if reset:
-                self.n_features_in_ = X.shape[1]
-                self.__dict__.pop("feature_names_in_", None)
-            elif X.shape[1] != self.n_features_in_:
-                raise ValueError(
-                    f"expected {self.n_features_in_} words in `X`, but it has {X.shape[1]}."
-                )
-            counts = X
-        else:
-            X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset)
-            check_non_negative(X, "TopicModel")
-            counts = scipy.sparse.csr_array(X)
-        if reset:
-            names = getattr(X, "vocabulary", getattr(self, "feature_names_in_", None))
-            self.vocabulary_ = None if names is None else [str(name) for name in names]
-        return counts
+        return counts_of(self, X, reset)
 
     def _words(self, vocabulary: Sequence[str] | None) -> list[str]:
         words = self.vocabulary_ if vocabulary is None else [str(word) for word in vocabulary]
@@ -313,8 +293,3 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         tags.input_tags.positive_only = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
-
-
-def _in_order(counts: CompressedRows) -> Any:
-    documents = counts.shape[0]
-    return SparseBatches(counts, min(_ROWS, documents), shuffle=False).epoch(0)
