@@ -214,6 +214,33 @@ def test_folders_that_are_not_free(fitted, tmp_path, capsys):
     (tmp_path / "mine" / "thesis.doc").write_text("precious")
     said = fails(capsys, "fit", corpus, "-o", tmp_path / "mine", *settings)
     assert "a new or empty folder" in said and "thesis.doc" in said
+    for name in ("corpus", "run"):  # the same names as ours, with other things in them
+        (tmp_path / name / name).mkdir(parents=True)
+        (tmp_path / name / name / "thesis.doc").write_text("precious")
+        assert f"holds '{name}'" in fails(capsys, "fit", corpus, "-o", tmp_path / name, *settings)
+        assert (tmp_path / name / name / "thesis.doc").exists()
+
+
+def test_a_folder_left_by_an_early_kill_is_taken_up(tmp_path):
+    corpus = write_jsonl(tmp_path / "corpus.jsonl", documents()[::4])
+    out = tmp_path / "out"
+    (out / ".corpus.partial").mkdir(parents=True)
+    (out / ".corpus.partial" / "data.npy").write_bytes(b"torn")
+    (out / ".lock").write_bytes(b"")
+    assert main(["topics", "fit", str(corpus), "-o", str(out), *SMALL]) == 0
+    assert not (out / ".corpus.partial").exists() and (out / "index.html").exists()
+
+
+def test_a_few_short_lines_are_enough(tmp_path, capsys):
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("red green\nblue\n\ngreen blue\n")
+    settings = ["--topics", "1", "--hidden", "8", "--epochs", "1", "--min-df", "1", "--max-df", "1",
+                "--super-topics", "1", "--no-progress"]  # fmt: skip
+    assert main(["topics", "fit", str(corpus), "-o", str(tmp_path / "out"), *settings]) == 0
+    said = capsys.readouterr().out
+    assert "held-out" not in said and "NPMI" in said  # too few to hold any out
+    assert (tmp_path / "out" / "topics.txt").read_text().count("\n") == 1
+    assert np.load(tmp_path / "out" / "document_topics.npy").shape == (4, 1)
 
 
 def test_models_that_cannot_be_applied(fitted, tmp_path, capsys):

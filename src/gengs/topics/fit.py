@@ -112,11 +112,14 @@ def _check_folder(out: Path, resume: bool) -> None:
     if out.exists() and not out.is_dir():
         raise ValueError(f"expected a folder to write, but {out} is a file.")
     there = sorted(item.name for item in out.iterdir()) if out.exists() else []
-    ours = {".lock", ".corpus.partial", "corpus", "corpus.json", "run"}
+    # what a command that was killed early leaves, and what is made anew
+    ours = {".lock", ".corpus.partial", ".corpus.json.partial"}
+    if (out / "corpus" / "corpus.json").exists():
+        ours.add("corpus")
     begun = (out / "corpus.json").exists()
-    # a command that was killed early leaves nothing but what is made anew
-    if there and not begun and set(there) - ours - {".corpus.json.partial"}:
-        raise ValueError(f"expected a new or empty folder, but {out} holds {there[0]!r}.")
+    foreign = [name for name in there if name not in ours]
+    if foreign and not begun:
+        raise ValueError(f"expected a new or empty folder, but {out} holds {foreign[0]!r}.")
     if begun and not resume:
         raise ValueError(f"{out} already holds topics: add --resume, or choose another folder.")
 
