@@ -21,6 +21,7 @@ extensions = [
     "mathml",
     "doctest_fences",
     "estimator_facts",
+    "plain_attributes",
     "results_pages",
     "short_names",
 ]
