@@ -84,7 +84,8 @@ def test_every_estimator_has_a_page():
 
 
 def test_every_command_is_in_the_reference():
-    shown = subprocess.run([sys.executable, "-m", "gengs", "--help"], capture_output=True, text=True)
+    command = [sys.executable, "-m", "gengs", "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True)
     commands = re.findall(r"• ((?:[a-z]+ ?)+?)(?:  |$)", shown.stdout, re.M)
     assert len(commands) >= 10, shown
     page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
