@@ -63,13 +63,26 @@ def test_the_catalogue():
     assert "UnOrd" in gengs("estimators").stdout
 
 
-def test_the_demo_writes_its_pictures(tmp_path):
-    command = [sys.executable, "-m", "gengs.demo", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+@pytest.mark.slow
+def test_the_demo_ends_with_a_report(tmp_path):
+    command = [sys.executable, "-m", "gengs.demo", str(tmp_path), "--brief"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr
-    for name in ("truncation.png", "estimators.png"):
-        assert (tmp_path / name).stat().st_size > 10_000
-        assert str(tmp_path / name) in done.stdout
+    assert (tmp_path / "truncation.png").stat().st_size > 10_000
+    assert done.stdout.rstrip().endswith(str(tmp_path / "report.html"))
+    page = (tmp_path / "report.html").read_text()
+    assert "12 of 12 runs done" in page
+    for title in (
+        "Laboratory",
+        "A problem with a known answer",
+        "Count-latent VAEs",
+        "Topic models",
+    ):
+        assert f">{title}</h2>" in page
+    # all is done: again is a matter of seconds
+    again = subprocess.run(command, capture_output=True, text=True, timeout=400)
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "report.html").read_text() == page
 
 
 def test_measure_keeps_its_result(tmp_path):
