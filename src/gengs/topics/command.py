@@ -15,6 +15,8 @@ import tyro
 from .settings import FitConfig, Reading
 
 _NAMED_BY = 4  # words
+ModelArgument = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
+CorpusArgument = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CORPUS")]
 Out = Annotated[Path, tyro.conf.arg(aliases=["-o"])]
 
 
@@ -22,7 +24,7 @@ Out = Annotated[Path, tyro.conf.arg(aliases=["-o"])]
 class TopicsFit:
     """Find the topics of your own documents; leaves a page, the topics, and the model."""
 
-    corpus: tyro.conf.Positional[Path]
+    corpus: CorpusArgument
     """A file of documents: .txt (one a line), .jsonl, .csv, .tsv, each perhaps with .gz; or counts,
     .npz (scipy.sparse) or .feat; or "sample", the embedded one."""
     out: Out = Path("runs/topics-fit")
@@ -46,9 +48,9 @@ class TopicsFit:
 class TopicsApply:
     """How much of each topic do these documents have?"""
 
-    model: tyro.conf.Positional[Path]
+    model: ModelArgument
     """The folder that gengs topics fit wrote, or a model in it."""
-    corpus: tyro.conf.Positional[Path]
+    corpus: CorpusArgument
     """A file of documents, as for gengs topics fit."""
     out: Out = Path("document_topics.csv")
     """The file to write: .csv or .npy."""
@@ -65,7 +67,7 @@ class TopicsApply:
 class TopicsShow:
     """List the topics of a model."""
 
-    model: tyro.conf.Positional[Path]
+    model: ModelArgument
     """The folder that gengs topics fit wrote, or a model in it."""
     top: int = 8
     """How many words of each topic."""
