@@ -68,7 +68,9 @@ def main() -> None:
     limits = {"GenGS, explicit": 1.3, "GenGS, implicit": 1.3}
     limits |= {"MidCDF, explicit": 1.15, "MidCDF, implicit": 1.15, "MidCDF, whole law": 1.15}
     for network in NETWORKS:
-        steps = {name: stepper(model, batches) for name, model in models(network).items()}
+        steps: dict[str, Callable[[], object]] = {
+            name: stepper(model, batches) for name, model in models(network).items()
+        }
         steps["input pipeline"] = lambda: batches.at(next(numbers))
         times = medians(steps, rounds=40)
         print(f"{network:20s}      ms   ratio   images/s")
