@@ -165,3 +165,37 @@ def test_time_is_summed_over_resumptions():
     timings = [{"seconds": 1.0}, {"seconds": 5.0}, {"seconds": 2.0}, {"estimator": "x"}]
     assert seconds(Run("a", "vae", {}, {}, "done", timings=timings)) == 7.0
     assert seconds(Run("a", "vae", {}, {}, "done")) is None
+
+
+def test_tables_of_two_orientations_side_by_side(tmp_path):
+    partial_study(tmp_path / "a")
+    runs = {}
+    for estimator in ("GenGS", "MidCDF"):
+        for posterior in ("explicit", "implicit"):
+            config = Config(estimator=estimator, posterior=posterior)
+            name = f"{estimator}-{posterior}".lower()
+            runs[name] = (config, labels(posterior, row=estimator, table="midcdf"))
+            vae_run(tmp_path / "b/runs" / name, config=config)
+    study(tmp_path / "b", runs, name="midcdf", budget="paper")
+    (section,) = make_contents([tmp_path / "a", tmp_path / "b"]).sections
+    first, second = section.choices
+    assert [row[0].text for row in first[0].rows] == ["RF*", "NVIL", "GenGS", "GenGS Imp"]
+    assert [row[0].text for row in second[0].rows] == ["GenGS", "MidCDF"]
+    assert {row[0].text for row in section.table.rows} == {"RF*", "NVIL", "GenGS", "GenGS Imp",
+                                                           "MidCDF"}  # fmt: skip
+    views = section.chart.data["views"]
+    assert {line["label"] for view in views.values() for line in view["−ELBO, train"]} == {
+        *("RF*", "NVIL", "GenGS", "GenGS Imp", "MidCDF")
+    }
+    assert section.smaller == ("small",)
+
+
+def test_a_study_that_waits_shows_what_it_waits_for(tmp_path):
+    runs = {c.lower(): (Config(estimator=c), labels(c)) for c in ("GenGS", "NVIL")}
+    (section,) = make_contents([study(tmp_path / "s", runs)]).sections
+    table = section.choices[0][0]
+    assert [(row[1].text, row[1].paper) for row in table.rows] == [
+        ("waiting", "129.34"),
+        ("waiting", "103.18"),
+    ]
+    assert section.chart is None

@@ -84,7 +84,7 @@ def test_settings_of_a_study_and_of_loose_runs(tmp_path):
     found = group_runs(find_studies([tmp_path / "s"]))
     sizes = {setting.column: len(runs) for setting, runs in found.items()}
     assert sizes == {"GenGS": 3, "RF*": 1, "GenGS Imp": 2, "NVIL": 3}
-    assert orientation(found) == "column"
+    assert orientation(found) == {"table1": "column"}
     for number, posterior in enumerate(("explicit", "implicit")):
         for seed in (0, 1):
             config = Config(posterior=posterior, seed=seed)
@@ -112,7 +112,7 @@ def test_rows_may_be_the_estimators(tmp_path):
             config = Config(estimator=estimator, posterior=posterior)
             runs[name] = (config, labels(posterior, row=estimator, table="midcdf"))
     folder = study(tmp_path / "s", runs, name="midcdf")
-    assert orientation(group_runs(find_studies([folder]))) == "row"
+    assert orientation(group_runs(find_studies([folder]))) == {"midcdf": "row"}
 
 
 def test_a_plan_that_is_none(tmp_path):

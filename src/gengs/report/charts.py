@@ -39,13 +39,13 @@ def training_chart(
 ) -> Chart | None:
     """Training curves by estimator; nothing if no run has got anywhere."""
     views: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    down = orientation(settings)
-    across = "column" if down == "row" else "row"
-    found = looks(getattr(setting, down) for setting in settings)
-    for label, look in found.items():
+    sides = orientation(settings)
+    labels = {setting: getattr(setting, sides[setting.table]) for setting in settings}
+    for label, look in looks(labels.values()).items():
         for setting, runs in settings.items():
-            if getattr(setting, down) != label:
+            if labels[setting] != label:
                 continue
+            across = "column" if sides[setting.table] == "row" else "row"
             panel = _panel(setting, across, settings)
             for title, curve in _titled_curves(experiment, runs).items():
                 if len(curve.x) > 1:

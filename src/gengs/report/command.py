@@ -27,15 +27,14 @@ SUFFIXES: dict[str, Format] = {
 
 @dataclass(frozen=True)
 class Report:
-    """Make one page of studies and runs: tables beside the paper's, curves, samples, topics.
+    """Make one page of studies and runs: tables beside the paper's, curves, samples, topics."""
 
-    The page is one file and needs no network. Studies may be half done.
-    """
-
-    folders: tyro.conf.Positional[tuple[Path, ...]]
-    """Folders of studies or of runs."""
+    folders: tyro.conf.Positional[
+        Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FOLDER [FOLDER ...]")]
+    ]
+    """Studies, runs, or folders of them; they may be half done."""
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
-    """The file to write; "-" for standard output."""
+    """The file to write, which needs no other file and no network; "-" for standard output."""
     format: Format | None = None
     """What to write: a page, or its tables; by default by the file's suffix (.html, .md, .csv,
     .tex)."""

@@ -5,19 +5,21 @@ from __future__ import annotations
 __all__ = ["Contents", "Section", "make_contents"]
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .cells import ReportTable
 from .charts import Chart, laboratory_chart, synthetic_chart, training_chart
 from .environment import Fact, commands, environment
 from .gallery import Exhibit, gallery
+from .long_table import long_table
 from .metrics import EXPERIMENT_TITLES
 from .reading import Unreadable
 from .runs import Run, Study, find_studies
-from .settings import Setting, group_runs
-from .summaries import Summary, summarise
-from .tables import ReportTable, long_table, pivots
+from .settings import Setting, Side, group_runs, orientation
+from .summaries import PUBLISHED, Summary, summarise
+from .tables import pivots
 from .topic_lists import Topics, read_topics
 
 
@@ -27,7 +29,8 @@ class Section:
 
     experiment: str
     title: str
-    studies: tuple[str, ...]
+    smaller: tuple[str, ...]
+    """Budgets of its studies that are less than the paper's."""
     summaries: tuple[Summary, ...]
     choices: tuple[tuple[ReportTable, ...], ...]
     """Tables of estimators by conditions; those of one group differ in the metric."""
@@ -36,6 +39,8 @@ class Section:
     exhibits: tuple[Exhibit, ...] = ()
     topics: tuple[tuple[Setting, Topics], ...] = ()
     problems: tuple[str, ...] = ()
+    sides: Mapping[str, Side] = field(default_factory=dict)
+    """By table, whether rows or columns are the estimators."""
 
     @property
     def tables(self) -> tuple[ReportTable, ...]:
@@ -97,7 +102,7 @@ def _section(
     return Section(
         name,
         EXPERIMENT_TITLES.get(name, name),
-        tuple(s.name for s in studies if any(run.experiment == name for run in s.runs)),
+        tuple(dict.fromkeys(str(one.budget) for one in studies if _is_smaller(one, name))),
         tuple(summaries),
         tuple(tuple(group) for group in pivots(own, summaries)),
         long_table("All numbers", own, summaries),
@@ -105,7 +110,14 @@ def _section(
         tuple(gallery(own)),
         tuple(_topics(own, problems)),
         tuple(problems),
+        orientation(own),
     )
+
+
+def _is_smaller(study: Study, experiment: str) -> bool:
+    own = [run for run in study.runs if run.experiment == experiment]
+    compared = any(run.labels.get("table") in PUBLISHED for run in own)
+    return compared and study.budget not in (None, "paper")
 
 
 def _topics(

@@ -12,8 +12,8 @@ import io
 import re
 from collections.abc import Callable
 
+from .cells import Cell, ReportTable
 from .contents import Contents
-from .tables import Cell, ReportTable
 
 _HEADS = (
     *("experiment", "table", "data", "row", "column", "metric"),

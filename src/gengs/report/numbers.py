@@ -38,7 +38,7 @@ def with_error(value: float, error: float | None, digits: int | None = None) -> 
     if error is None or not 0 < error < math.inf:
         return f"{value:.3g}" if digits is None else f"{value:,.{digits}f}"
     shown = places(error)
-    return f"{value:,.{shown}f} ± {error:,.{shown}f}"
+    return f"{round(value, shown) + 0.0:,.{shown}f} ± {error:,.{shown}f}"  # no -0.0
 
 
 def signed(value: float) -> str:

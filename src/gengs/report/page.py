@@ -22,11 +22,10 @@ from typing import Any, get_args
 
 from .. import __version__
 from ..study.paper import CITATION
+from .cells import ReportTable
 from .contents import Contents, Section, seconds
-from .gallery import Exhibit
 from .headlines import headlines
 from .runs import Run, State
-from .tables import ReportTable
 
 _SIGNS: dict[State, str] = {
     "done": "✓",
@@ -131,7 +130,7 @@ def _with_anchors(contents: Contents) -> Mapping[str, Any]:
             "anchor": f"section-{number}",
             "choices": [[_table(table) for table in group] for group in section.choices],
             "table": _table(section.table),
-            "exhibits": [_exhibit(exhibit, section) for exhibit in section.exhibits],
+            "galleries": _galleries(section),
         }
         for number, section in enumerate(contents.sections, 1)
     ]
@@ -147,16 +146,18 @@ def _table(table: ReportTable) -> Mapping[str, Any]:
     }
 
 
-def _exhibit(exhibit: Exhibit, section: Section) -> Mapping[str, Any]:
-    setting, others = exhibit.setting, [one.setting for one in section.exhibits]
-    words = [
-        getattr(setting, key)
-        for key in ("data", "row", "column")
-        if key == "column" or len({getattr(one, key) for one in others}) > 1
-    ]
-    if exhibit.seed is not None:
-        words.append(f"seed {exhibit.seed}")
-    return {**_fields(exhibit), "caption": ", ".join(word for word in words if word)}
+def _galleries(section: Section) -> list[tuple[str, list[Mapping[str, Any]]]]:
+    """Pictures by data and condition, each with the estimator for a caption."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for exhibit in section.exhibits:
+        place = exhibit.setting
+        pair = (place.row, place.column)
+        name, condition = pair if section.sides[place.table] == "row" else pair[::-1]
+        title = " · ".join(word for word in (place.data, condition) if word)
+        words = [name] if exhibit.seed is None else [name, f"seed {exhibit.seed}"]
+        shown = {**_fields(exhibit), "caption": ", ".join(word for word in words if word)}
+        found.setdefault(title, []).append(shown)
+    return list(found.items())
 
 
 def _fields(thing: Any) -> dict[str, Any]:

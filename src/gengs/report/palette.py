@@ -10,7 +10,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["KINDS", "Look", "looks"]
+__all__ = ["KINDS", "Look", "kind_of", "looks"]
 
 import re
 from collections.abc import Iterable
@@ -64,7 +64,7 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
     """
     members: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for label in dict.fromkeys(labels):
-        members[_kind(label)].append(label)
+        members[kind_of(label)].append(label)
     found = {}
     for kind, names in members.items():
         names.sort(key=lambda name: not _BOLD.match(name))
@@ -78,7 +78,7 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
     return found
 
 
-def _kind(label: str) -> str:
-    """By the name before brackets and commas; then by its first word."""
+def kind_of(label: str) -> str:
+    """The kind of an estimator, by its name before brackets and commas; then by its first word."""
     head = re.split(r"[(,]", label.lower(), maxsplit=1)[0].strip()
     return _KIND.get(head) or _KIND.get(head.split(" ")[0], "other")

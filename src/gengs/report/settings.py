@@ -6,14 +6,17 @@ labelled by their configuration: the estimator, and what else differs among them
 
 from __future__ import annotations
 
-__all__ = ["Setting", "group_runs", "orientation"]
+__all__ = ["Setting", "Side", "group_runs", "orientation"]
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from .palette import kind_of
 from .runs import PROGRESS, Run, Study
+
+Side = Literal["row", "column"]
 
 _ROWS = {"vae": "prior", "topics": "super_topics", "measure": "law", "synthetic": "law"}
 _PLACED = {"seed", "data", "corpus", "estimator", "estimators"}
@@ -56,14 +59,33 @@ def _different(runs: Sequence[Run]) -> list[Run]:
     return list(best.values())
 
 
-def orientation(settings: Mapping[Setting, Sequence[Run]]) -> Literal["row", "column"]:
-    """Whether the rows or the columns of a table are its estimators: columns, if both could be."""
+def orientation(settings: Mapping[Setting, Sequence[Run]]) -> dict[str, Side]:
+    """For each table, whether its rows or its columns are the estimators.
+
+    The side on which the estimator varies along the other one's labels; where neither or both do,
+    the side whose labels are names of estimators, and else the columns.
+    """
+    tables: dict[str, dict[Setting, Sequence[Run]]] = {}
+    for setting, runs in settings.items():
+        tables.setdefault(setting.table, {})[setting] = runs
+    return {table: _estimator_side(members) for table, members in tables.items()}
+
+
+def _estimator_side(settings: Mapping[Setting, Sequence[Run]]) -> Side:
+    varies = {side: _varies(settings, side) for side in ("row", "column")}
+    if varies["row"] != varies["column"]:
+        return "row" if varies["column"] else "column"
+    named = {side: {kind_of(getattr(one, side)) for one in settings} for side in varies}
+    return "row" if named["column"] == {"other"} != named["row"] else "column"
+
+
+def _varies(settings: Mapping[Setting, Sequence[Run]], side: str) -> bool:
+    """Whether runs with the same label on this side have different estimators."""
     kinds: dict[str, set[str]] = {}
     for setting, runs in settings.items():
-        for run in runs:
-            if "estimator" in run.config:
-                kinds.setdefault(setting.column, set()).add(str(run.config["estimator"]))
-    return "row" if any(len(found) > 1 for found in kinds.values()) else "column"
+        found = {str(run.config["estimator"]) for run in runs if "estimator" in run.config}
+        kinds.setdefault(getattr(setting, side), set()).update(found)
+    return any(len(found) > 1 for found in kinds.values())
 
 
 def _described(run: Run, name: str, differing: Sequence[str]) -> list[str]:

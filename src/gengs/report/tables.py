@@ -1,27 +1,18 @@
-"""Summaries laid out as tables: the paper's beside ours, and every number of a setting in a row.
-
-A table is data: the page, Markdown and LaTeX each write it in their own way.
-"""
+"""Summaries as tables of estimators by conditions, the paper's numbers beside ours."""
 
 from __future__ import annotations
 
-__all__ = ["Cell", "Column", "ReportTable", "long_table", "pivots", "table_title", "value_cell"]
+__all__ = ["pivots", "places", "repeats", "table_title"]
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from .metrics import REPEATS, Metric
-from .numbers import number, signed, with_error
+from .cells import Cell, Column, ReportTable, absent_cell, published_text, value_cell
+from .metrics import METRICS, REPEATS, Metric
 from .palette import looks
 from .runs import Run
-from .settings import Setting, orientation
-from .summaries import PUBLISHED, Summary, Verdict, is_dash, published
-
-Side = Literal["row", "column"]
-
-SIGNS: dict[Verdict, str] = {"better": "▼", "worse": "▲", "within": "≈", "single": "○"}
-"""A verdict without colour; less is better wherever the paper has a number."""
+from .settings import Setting, Side, orientation
+from .summaries import PUBLISHED, Summary
 
 TITLES = {
     "table1": "Table 1",
@@ -31,60 +22,8 @@ TITLES = {
 }
 """The built-in studies' tables in words."""
 
-WORDS: dict[Verdict, str] = {
-    "better": "better than the paper",
-    "worse": "worse than the paper",
-    "within": "within two standard errors of the paper",
-    "single": "one run: no error to judge by",
-}
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell: what is shown, and what sorting goes by."""
-
-    text: str
-    value: float | str | None = None
-    count: int = 0
-    paper: str = ""
-    """The published number, or a dash where the paper has one for "no convergence"."""
-    difference: str = ""
-    verdict: Verdict | None = None
-    note: str = ""
-    best: bool = False
-
-    @property
-    def sign(self) -> str:
-        """The verdict's sign."""
-        return SIGNS[self.verdict] if self.verdict else ""
-
-    @property
-    def words(self) -> str:
-        """The verdict in words."""
-        return WORDS[self.verdict] if self.verdict else ""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column's head."""
-
-    title: str
-    numeric: bool = True
-
-
-@dataclass(frozen=True)
-class ReportTable:
-    """A table with its title."""
-
-    title: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    choice: str = ""
-    """What the table shows, where several show the same settings."""
-    repeats: str = "runs"
-    """What means are over."""
-    compared: bool = False
-    """Whether some number stands beside a published one."""
+CONDITIONS = {"vae": "prior", "synthetic": "law", "measure": "law", "topics": "layers"}
+"""What estimators are compared on."""
 
 
 def pivots(
@@ -95,16 +34,17 @@ def pivots(
     Estimators go down and conditions across, whichever of them the study calls rows. Where there
     is one condition, and nothing published, the long table says all.
     """
-    places = _places(settings, summaries)
+    known = places(settings, summaries)
     found = {(one.setting, one.metric.key): one for one in summaries}
     metrics = list(dict.fromkeys(one.metric for one in summaries if one.metric.tabulated))
+    sides = orientation(known)
     groups: dict[tuple[str, str], dict[Setting, Sequence[Run]]] = {}
-    for setting, runs in places.items():
+    for setting, runs in known.items():
         groups.setdefault((setting.table, setting.data), {})[setting] = runs
     tables = []
     for (table, data), members in groups.items():
         published = PUBLISHED.get(table, {}).get(data, {})
-        down: Side = orientation(members)
+        down = sides[table]
         across: Side = "column" if down == "row" else "row"
         order = {"row": list(published), "column": [c for row in published.values() for c in row]}
         if not published:  # as in a legend: kinds together
@@ -115,13 +55,11 @@ def pivots(
         by_place = {(getattr(one, down), getattr(one, across)): one for one in members}
         title = _pivot_title(table, data, next(iter(members)).experiment, len(groups) > 1)
         layout = _Layout(title, estimators, conditions, by_place, members)
-        tables.append(
-            [
-                layout.table(metric, found)
-                for metric in metrics
-                if any((one, metric.key) in found for one in members)
-            ]
-        )
+        shown = [m for m in metrics if any((one, m.key) in found for one in members)]
+        if not shown and published:  # nothing is done yet: what there will be to compare with
+            experiment = next(iter(members)).experiment
+            shown = [metric for metric in METRICS.get(experiment, ()) if metric.published]
+        tables.append([layout.table(metric, found) for metric in shown])
     return [group for group in tables if group]
 
 
@@ -145,7 +83,7 @@ class _Layout:
         heads = (Column("estimator", numeric=False), *(Column(name) for name in self.conditions))
         compared = any(cell.paper for row in rows for cell in row)
         return ReportTable(
-            self.title, heads, tuple(rows), metric.title, _repeats(self.runs), compared
+            self.title, heads, tuple(rows), metric.title, repeats(self.runs), compared
         )
 
     def _column(
@@ -161,101 +99,27 @@ class _Layout:
             elif one in known:
                 cells.append(value_cell(known[one], best=known[one] is best))
             else:
-                cells.append(_absent(self.runs[one], published_text(one, metric)))
+                cells.append(absent_cell(self.runs[one], published_text(one, metric)))
         return cells
 
 
-def long_table(
-    title: str, settings: Mapping[Setting, Sequence[Run]], summaries: Sequence[Summary]
-) -> ReportTable:
-    """A row for each setting, a column for each metric."""
-    places = _places(settings, summaries)
-    metrics = list(dict.fromkeys(one.metric for one in summaries))
-    found = {(one.setting, one.metric.key): one for one in summaries}
-    labels = ("table", "data", "row", "column")
-    shown = [key for key in labels if len({getattr(one, key) for one in places}) > 1] or ["column"]
-    paper = any(one.paper is not None for one in summaries)
-    heads = [Column({"row": "row", "column": "estimator"}.get(key, key), False) for key in shown]
-    heads += [Column(_repeats(places)), *(Column(metric.title) for metric in metrics)]
-    heads += [Column("paper")] if paper else []
-    lines = []
-    for place, runs in places.items():
-        cells = [Cell(getattr(place, key), getattr(place, key)) for key in shown]
-        own = [found[place, m.key] for m in metrics if (place, m.key) in found]
-        cells.append(_runs_cell(runs, own))
-        for metric in metrics:
-            summary = found.get((place, metric.key))
-            cells.append(value_cell(summary, with_paper=False) if summary else _absent(runs))
-        if paper:
-            texts = [text for metric in metrics if (text := published_text(place, metric))]
-            cells.append(Cell(texts[0], published(place)) if texts else Cell(""))
-        lines.append(tuple(cells))
-    return ReportTable(title, tuple(heads), tuple(lines), repeats=_repeats(places), compared=paper)
-
-
-def value_cell(summary: Summary, best: bool = False, with_paper: bool = True) -> Cell:
-    """Mean ± error, and how it stands to the paper's number."""
-    paper = published_text(summary.setting, summary.metric) if with_paper else ""
-    if not summary.count:
-        return Cell("diverged", None, paper=paper, note=f"{summary.lost} not finite")
-    text = with_error(summary.mean, summary.error, summary.metric.digits)
-    if summary.error is None and summary.metric.digits is None:
-        text = number(summary.mean)
-    difference = "" if summary.difference is None else signed(summary.difference)
-    return Cell(
-        text.replace("-", "−"),
-        summary.mean,
-        summary.count,
-        paper,
-        difference,
-        summary.verdict,
-        f"{summary.lost} not finite" if summary.lost else "",
-        best,
-    )
-
-
-def published_text(setting: Setting, metric: Metric) -> str:
-    """The paper's number with the paper's digits."""
-    number = published(setting) if metric.published else None
-    if number is not None:
-        return f"{number:,.{metric.digits or 0}f}"
-    return "—" if metric.published and is_dash(setting) else ""
-
-
-def _places(
+def places(
     settings: Mapping[Setting, Sequence[Run]], summaries: Iterable[Summary]
 ) -> dict[Setting, Sequence[Run]]:
     """The settings of a table; those of runs with many estimators are one for each of them."""
-    places: dict[Setting, Sequence[Run]] = {}
+    found: dict[Setting, Sequence[Run]] = {}
     for one in summaries:
         if one.setting.experiment in ("synthetic", "measure"):
-            places[one.setting] = ()
+            found[one.setting] = ()
     for setting, runs in settings.items():
         if setting.experiment not in ("synthetic", "measure"):
-            places[setting] = runs
-    return places
+            found[setting] = runs
+    return found
 
 
-def _repeats(settings: Iterable[Setting]) -> str:
+def repeats(settings: Iterable[Setting]) -> str:
+    """What means are over: runs, or what one run has many of."""
     return next((REPEATS.get(setting.experiment, "runs") for setting in settings), "runs")
-
-
-def _runs_cell(runs: Sequence[Run], own: Sequence[Summary]) -> Cell:
-    if not runs:
-        count = max((one.count for one in own), default=0)
-        return Cell(f"{count:,}", count)
-    done = sum(run.state == "done" for run in runs)
-    text = str(done) if done == len(runs) else f"{done} of {len(runs)}"
-    return Cell(text, done)
-
-
-def _absent(runs: Sequence[Run], paper: str = "") -> Cell:
-    """Why there is no number."""
-    states = {run.state for run in runs}
-    for state in ("failed", "damaged", "running", "unfinished", "waiting"):
-        if state in states:
-            return Cell(state, None, note=state, paper=paper)
-    return Cell("–", paper=paper)
 
 
 def _best(summaries: Sequence[Summary]) -> Summary | None:
@@ -273,8 +137,7 @@ def _ordered(members: Iterable[Setting], side: Side, published: Sequence[str]) -
 
 
 def _pivot_title(table: str, data: str, experiment: str, several: bool) -> str:
-    conditions = {"vae": "prior", "synthetic": "law", "measure": "law", "topics": "layers"}
-    condition = conditions.get(experiment, "condition")
+    condition = CONDITIONS.get(experiment, "condition")
     words = [table_title(table) if table in TITLES else f"Estimators by {condition}"]
     words += [data] if data not in ("", "synthetic") else []
     words += [table] if several and table not in TITLES else []

@@ -118,12 +118,19 @@
     const heads = points.map((p) => head(p.label));
     const short = (label) => heads.filter((h) => h === head(label)).length > 1 ? label : head(label);
     const longest = Math.max(...points.map((p) => p.milliseconds || 0), 1e-9);
-    return points.filter((p) => p[x] > 0 && p[y] > 0).map((p) => {
+    const shown = points.filter((p) => p[x] > 0 && p[y] > 0);
+    const ends = [Math.min, Math.max].map((end) => Math.log(end(...shown.map((p) => p[x]))));
+    // names near an edge lean inwards
+    const side = (p) => {
+      const share = (Math.log(p[x]) - ends[0]) / (ends[1] - ends[0] || 1);
+      return share > 0.85 ? "top left" : share < 0.1 ? "top right" : "top center";
+    };
+    return shown.map((p) => {
       const sure = !(y === "bias" || x === "bias") || p.bias > 2 * (p.bias_error || 0);
       const bar = (name) => p[`${name}_error`] === undefined ? undefined
         : { type: "data", array: [2 * p[`${name}_error`]], color: clear(p, 0.6), thickness: 1.2, width: 3 };
       return { x: [p[x]], y: [p[y]], name: plain(p.label), type: "scatter", mode: innerWidth < 640 ? "markers" : "markers+text",
-        visible: !hidden.has(p.label), text: [plain(short(p.label))], textposition: "top center",
+        visible: !hidden.has(p.label), text: [plain(short(p.label))], textposition: side(p),
         textfont: { size: 11, color: paint(p) }, cliponaxis: false, error_x: bar(x), error_y: bar(y),
         marker: { size: 9 + 22 * Math.sqrt((p.milliseconds || 0) / longest), line: { width: 2, color: paint(p) },
           color: sure ? clear(p, 0.55) : "rgba(0,0,0,0)" },
