@@ -83,7 +83,7 @@ def kill_session(leader):
             continue
 
 
-def wait_for(condition, process=None, seconds=90):
+def wait_for(condition, process=None, seconds=240):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it took too long"

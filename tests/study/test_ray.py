@@ -7,7 +7,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from studies import TRAIN, kill_session, records, session_members, start, wait_for, write
+from studies import (
+    TRAIN,
+    in_progress,
+    kill_session,
+    records,
+    session_members,
+    start,
+    wait_for,
+    write,
+)
 
 from gengs.cli import main
 
@@ -30,8 +39,9 @@ def cluster():
         start_new_session=True,
     )
     try:
-        process.address = process.stdout.readline().strip()
-        assert process.address, "the cluster did not start"
+        line = process.stdout.readline().split()
+        assert line, "the cluster did not start"
+        process.address, process.fragile = line[0], int(line[1])
         yield process
     finally:
         process.stdin.close()
@@ -43,28 +53,37 @@ def cluster():
         wait_for(lambda: not session_members(process.pid), seconds=20)
 
 
+def recorded_by(daemon, out):
+    """The records so far of the run in progress on the machine of this daemon."""
+    for note in in_progress(out):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError, IndexError):
+            worker = note.read_text().split()[1]
+            parent = Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[1]
+            if int(parent) == daemon:
+                return records(out).get(note.name)
+    return None
+
+
 def test_a_machine_dies_and_no_record_is_lost_or_doubled(cluster, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    grid = write(tmp_path / "grid.toml", TRAIN, epochs=400, seeds="0, 1, 2, 3")
+    grid = write(tmp_path / "grid.toml", TRAIN, epochs=150, seeds="0, 1, 2")
     out = tmp_path / "out"
     study = start(grid, "--out", out, "--backend", "ray", "--ray-address", cluster.address)
     try:
-        # Three runs are in progress, one of them on the machine that is about to die.
-        wait_for(lambda: sum(map(bool, records(out).values())) == 3, study)
-        complete = len(list(out.glob("runs/*/weights.safetensors")))
-        assert complete == 0, "it was too fast to be killed"
+        wait_for(lambda: recorded_by(cluster.fragile, out), study)
         cluster.stdin.write("kill\n")
         cluster.stdin.flush()
         assert cluster.stdout.readline().strip() == "killed"
-        said, _ = study.communicate(timeout=150)
+        said, _ = study.communicate(timeout=300)
     finally:
         kill_session(study.pid)
+        study.communicate()
     assert study.returncode == 0, said
-    assert "a worker died with" in said and "4 of 4 runs done" in said
+    assert "a worker died with" in said and "3 of 3 runs done" in said
     assert "raylet" not in said  # Ray keeps its logs to itself
     assert main(["study", str(grid), "--out", str(tmp_path / "alone"), "--workers", "1"]) == 0
     assert records(out) == records(tmp_path / "alone")
-    assert len(records(out)) == 4
+    assert len(records(out)) == 3
 
 
 def test_there_is_no_cluster(tmp_path, capsys):

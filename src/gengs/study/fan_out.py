@@ -40,6 +40,9 @@ class Backend(Protocol):
     def map(self, runs: Sequence[Run], job: Job, workers: int) -> None:
         """Execute runs; raises if a worker dies."""
 
+    def close(self) -> None:
+        """Let go of the workers."""
+
 
 @dataclass(frozen=True)
 class Loky:
@@ -68,6 +71,9 @@ class Loky:
 
         with parallel_config(backend="loky", inner_max_num_threads=job.threads):
             Parallel(n_jobs=workers, batch_size=1)(delayed(execute)(run, job) for run in runs)
+
+    def close(self) -> None:
+        pass  # they end with this process
 
 
 @dataclass(frozen=True)
@@ -127,6 +133,11 @@ class RayCluster:
             ray_remote_args=resources,
         )
         parallel(delayed(execute)(run, job) for run in runs)
+
+    def close(self) -> None:
+        import ray
+
+        ray.shutdown()
 
 
 def _answer() -> None:

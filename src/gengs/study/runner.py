@@ -117,7 +117,10 @@ def run_study(
             # The board has the terminal; Ray would print the logs of machines that are gone.
             redirect_stdout(io.StringIO()),
         ):
-            fan_out(runs, job, backend, lambda some: _missing(folder, some), board.say)
+            try:
+                fan_out(runs, job, backend, lambda some: _missing(folder, some), board.say)
+            finally:
+                backend.close()
         return Status(plan, folder), session.stopping
     finally:
         session.end()
