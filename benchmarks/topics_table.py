@@ -94,6 +94,8 @@ def write_table(plan: Plan, folder: Path, data: str, column: str) -> int:
         return 0
     done = [(run, last_evaluation(folder / "runs" / run.id)) for run in runs]
     lines = [(found["perplexity_test"], line(run, found)) for run, found in done if found]
+    if not lines:
+        return len(runs)
     print(f"## {data}, {column}, {runs[0].config.topics} topics\n")
     print(HEAD)
     print("| --- |" + " ---: |" * 8)
