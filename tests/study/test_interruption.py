@@ -49,7 +49,7 @@ def here(grid, out):
 @pytest.mark.slow
 def test_killed_in_the_middle_and_taken_up_again(studies, tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    grid = write(tmp_path / "grid.toml", TRAIN, epochs=200, seeds="0, 1")
+    grid = write(tmp_path / "grid.toml", TRAIN, epochs=100, seeds="0, 1")
     out = tmp_path / "out"
     study = studies(grid, "--out", out, "--workers", "2")
     wait_for(lambda: any(len(content) > 500 for content in records(out).values()), study)

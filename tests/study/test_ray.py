@@ -66,7 +66,7 @@ def recorded_by(daemon, out):
 
 def test_a_machine_dies_and_no_record_is_lost_or_doubled(cluster, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    grid = write(tmp_path / "grid.toml", TRAIN, epochs=150, seeds="0, 1, 2")
+    grid = write(tmp_path / "grid.toml", TRAIN, epochs=60, seeds="0, 1, 2")
     out = tmp_path / "out"
     study = start(grid, "--out", out, "--backend", "ray", "--ray-address", cluster.address)
     try:
@@ -96,5 +96,5 @@ def test_there_is_no_cluster(tmp_path, capsys):
         timeout=120,
     )
     assert done.returncode == 1
-    assert "no Ray cluster at 127.0.0.1:1" in done.stderr
+    assert "there is no Ray cluster at 127.0.0.1:1" in done.stderr
     assert "Traceback" not in done.stderr

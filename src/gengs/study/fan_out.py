@@ -15,6 +15,7 @@ __all__ = ["Backend", "Loky", "RayCluster", "fan_out"]
 
 import logging
 import os
+import socket
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -104,9 +105,10 @@ class RayCluster:
         register_ray()
         if not ray.is_initialized():
             try:
+                _knock(self.address)
                 ray.init(address=self.address, log_to_driver=False, logging_level=logging.ERROR)
-            except (ConnectionError, ValueError, RuntimeError) as error:
-                raise OSError(f"no Ray cluster at {self.address}: {error}") from error
+            except (OSError, ValueError, RuntimeError) as error:
+                raise OSError(f"there is no Ray cluster at {self.address}: {error}") from error
 
     def workers(self, after_death: bool = False) -> int:
         import ray
@@ -138,6 +140,13 @@ class RayCluster:
         import ray
 
         ray.shutdown()
+
+
+def _knock(address: str | None) -> None:
+    """Raise ``OSError`` if nobody listens there; Ray itself would try for minutes."""
+    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=20).close()
 
 
 def _answer() -> None:
