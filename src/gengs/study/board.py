@@ -17,7 +17,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from .estimate import Estimate, duration, known_times
+from .estimate import Estimate, duration, known_times, time_taken
 from .plan import Run
 from .status import State, Status, error_line
 
@@ -121,13 +121,17 @@ class Board:
         table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
         for title in ("run", "state", "time"):
             table.add_column(title, no_wrap=True, justify="right" if title == "time" else "left")
-        table.add_column("", overflow="ellipsis", no_wrap=True)
-        room = max(3, self._console.height - 8)
-        for run in self._shown(status, room):
+        table.add_column("", no_wrap=True)
+        shown = self._shown(status, room=max(3, self._console.height - 8))
+        # The error has what the other columns leave.
+        width = self._console.width - max((len(named(run)) for run in shown), default=0) - 28
+        for run in shown:
             state = status.states[run.id]
-            time = duration(status.running[run.id]) if run.id in status.running else ""
-            why = error_line(status.folder, run) if state == "failed" else ""
-            table.add_row(Text(named(run)), Text(state, style=_STYLES[state]), time, Text(why))
+            seconds = status.running.get(run.id) or time_taken(status.folder, run)
+            time = "" if seconds is None or state == "waiting" else duration(seconds)
+            why = Text(error_line(status.folder, run) if state == "failed" else "", end="")
+            why.truncate(max(0, width), overflow="ellipsis")
+            table.add_row(Text(named(run)), Text(state, style=_STYLES[state]), time, why)
         return Group(head, ProgressBar(total, done + failed, width=60), table)
 
     def _shown(self, status: Status, room: int) -> list[Run]:

@@ -8,7 +8,7 @@ was no time are taken to be as slow as the others of their column.
 
 from __future__ import annotations
 
-__all__ = ["Estimate", "duration", "known_times", "rehearsed_times"]
+__all__ = ["Estimate", "duration", "known_times", "rehearsed_times", "time_taken"]
 
 import dataclasses
 import json
@@ -50,15 +50,17 @@ class Estimate:
 
 def known_times(folder: Path, runs: Iterable[Run]) -> Estimate:
     """From the complete runs in a folder."""
-    times = []
-    for run in runs:
-        path = folder / "runs" / run.id
-        if EXPERIMENTS[run.experiment].is_complete(path):
-            try:
-                times.append((run, float(loads((path / "timing.json").read_bytes())["seconds"])))
-            except (OSError, ValueError, KeyError, TypeError):
-                continue  # it was not made by a study
-    return _estimate(times)
+    complete = (r for r in runs if EXPERIMENTS[r.experiment].is_complete(folder / "runs" / r.id))
+    times = ((run, time_taken(folder, run)) for run in complete)
+    return _estimate((run, seconds) for run, seconds in times if seconds is not None)
+
+
+def time_taken(folder: Path, run: Run) -> float | None:
+    """The seconds that a run has taken so far, if a study did it."""
+    try:
+        return float(loads((folder / "runs" / run.id / "timing.json").read_bytes())["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def rehearsed_times(
