@@ -22,7 +22,7 @@ def grid(images: Tensor, columns: int = 10) -> Tensor:
 
     Example:
         >>> grid(torch.rand(20, 28, 28), columns=10).shape  # enlarged twice, with lines between
-        torch.Size([116, 582])
+        torch.Size([114, 578])
     """
     if images.dim() != 3 or not len(images):
         raise ValueError(f"expected images (N, height, width), but got {tuple(images.shape)}.")
