@@ -16,6 +16,7 @@ __all__ = ["Backend", "Loky", "RayCluster", "fan_out"]
 import logging
 import os
 import socket
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -70,7 +71,12 @@ class Loky:
     def map(self, runs: Sequence[Run], job: Job, workers: int) -> None:
         from joblib import Parallel, delayed, parallel_config
 
-        with parallel_config(backend="loky", inner_max_num_threads=job.threads):
+        with (
+            parallel_config(backend="loky", inner_max_num_threads=job.threads),
+            warnings.catch_warnings(),
+        ):
+            # loky replaces a worker whose memory has grown; that is no news to a user
+            warnings.filterwarnings("ignore", "A worker stopped while", UserWarning)
             Parallel(n_jobs=workers, batch_size=1)(delayed(execute)(run, job) for run in runs)
 
     def close(self) -> None:
