@@ -18,7 +18,7 @@ from .estimate import duration, known_times, rehearsed_times
 from .fan_out import Backend, Loky, RayCluster
 from .manifest import command
 from .merge import merge
-from .plan import Plan, Run
+from .plan import Plan, Run, write_plan
 from .plans import Budget, built_in
 from .runner import run_study, select
 from .status import Status, error_line
@@ -76,6 +76,8 @@ class Study:
             self._list(plan, folder, runs, left)
             return
         if not left:
+            if not (folder / "plan.json").exists():  # runs that were copied here
+                write_plan(folder, plan)
             print(f"nothing is left to do in {folder}: {len(runs)} of {len(runs)} runs are done.")
             return
         machine = Machine(
