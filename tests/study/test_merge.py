@@ -37,8 +37,10 @@ def test_two_halves_make_a_whole(grid, tmp_path, capsys):
     assert merge(b, out=a) == 0  # into one of the two
     status = Status(read_plan(a), a)
     assert status.count("done") == 6
+    (both / "plan.json").unlink()  # as where only the runs were copied
     study(grid, both)
     assert "nothing is left to do" in capsys.readouterr().out
+    assert read_plan(both).runs == read_plan(a).runs
 
 
 def test_the_complete_one_of_two_is_kept(grid, tmp_path):
