@@ -63,6 +63,8 @@ def test_the_same_command_gives_the_same_bytes(tmp_path):
         (["--estimator", "Magic"], "there is no estimator"),
         (["--posterior", "implicit", "--level", "0"], "implicit posterior needs"),
         (["--images", "5", "--batch-size", "10"], "batch_size"),
+        (["--latents", "0"], "at least 1 for --latents"),
+        (["--accelerator", "mps"], "it has no mps"),
     ],
 )
 def test_bad_usage(tmp_path, arguments, sentence, capsys):
@@ -102,3 +104,11 @@ def test_two_processes_train_as_one_with_the_same_global_batch(tmp_path):
             assert double[key] == pytest.approx(single[key], rel=1e-3), key
     losses = [record["loss"] for record in records[0] if record["kind"] == "train"]
     assert losses[-1] < losses[0]  # they have learned something
+
+
+def test_a_folder_in_which_nothing_began_can_be_used_again(tmp_path, capsys):
+    run = ["vae", "--out", str(tmp_path / "run"), "--images", "100", "--epochs", "1",
+           "--network", "64-32", "--latents", "4", "--no-progress"]  # fmt: skip
+    assert main([*run, "--estimator", "Exact", "--latents", "40"]) != 0  # too many values
+    assert main([*run, "--learning-rate", "inf"]) == 1
+    assert "a smaller learning rate may help" in capsys.readouterr().err

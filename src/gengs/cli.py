@@ -52,6 +52,14 @@ class Estimators:
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; the exit code."""
     try:
+        return _run(arguments)
+    except KeyboardInterrupt:  # also while the packages are being imported
+        print("gengs: interrupted", file=sys.stderr)
+        return 130
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
         import tyro
     except ImportError:
         print(
@@ -105,7 +113,9 @@ def main(arguments: list[str] | None = None) -> int:
     except (OSError, FloatingPointError) as error:
         print(f"gengs: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("gengs: interrupted", file=sys.stderr)
-        return 130
+    except RuntimeError as error:
+        if "allocate" not in str(error):
+            raise
+        print("gengs: these settings need more memory than there is.", file=sys.stderr)
+        return 1
     return 0

@@ -75,7 +75,8 @@ class TextFile:
 
     def __post_init__(self) -> None:
         try:
-            codecs.lookup(self.encoding)
+            if not codecs.lookup(self.encoding)._is_text_encoding:
+                raise LookupError
         except LookupError:
             raise ValueError(
                 f"expected a known `encoding`, such as utf-8 or latin-1, but got {self.encoding!r}."

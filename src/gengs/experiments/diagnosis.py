@@ -34,8 +34,7 @@ def bad_forward(task: Task, batch: Any) -> str:
 
     Call :func:`rewind_generators` first.
     """
-    found = _first((f"the parameter {name}", p) for name, p in _named(task.modules, "parameters"))
-    found = found or _first(
+    found = bad_parameter(task) or _first(
         (f"the buffer {name}", b) for name, b in _named(task.modules, "buffers")
     )
     found = found or _first(_tensors(batch, "the batch"))
@@ -64,6 +63,11 @@ def bad_forward(task: Task, batch: Any) -> str:
         return seen[0]
     results = {"loss": outputs} if isinstance(outputs, Tensor) else outputs
     return _first((f"the result {name!r} of the step", value) for name, value in results.items())
+
+
+def bad_parameter(task: Task) -> str:
+    """The name of the first parameter that is not finite, or nothing."""
+    return _first((f"the parameter {name}", p) for name, p in _named(task.modules, "parameters"))
 
 
 def generators(device: torch.device) -> list[Tensor]:

@@ -17,7 +17,14 @@ from ..study import checkpoint
 from ..study.atomic import write_atomically
 from ..study.random_state import random_state, restore_random_state, seed_everything
 from ..study.records import RunFolder
-from .diagnosis import NonFiniteError, bad_forward, bad_gradient, generators, rewind_generators
+from .diagnosis import (
+    NonFiniteError,
+    bad_forward,
+    bad_gradient,
+    bad_parameter,
+    generators,
+    rewind_generators,
+)
 from .forward import Forward
 from .interruption import Interruption
 from .machine import Machine
@@ -177,10 +184,16 @@ class Loop:
             state = random_state()
             seed_everything(self.seed, self.world + self.step)
             self.module.eval()
-            with torch.no_grad(), self.fabric.autocast():
-                self.append("evaluation", dict(self.task.evaluate()))
-                if self.task.pictures is not None:
-                    self.show(self.task.pictures())
+            try:
+                with torch.no_grad(), self.fabric.autocast():
+                    self.append("evaluation", dict(self.task.evaluate()))
+                    if self.task.pictures is not None:
+                        self.show(self.task.pictures())
+            except ValueError as error:  # torch's laws refuse NaN as a parameter
+                culprit = bad_parameter(self.task)
+                if culprit:
+                    raise self.failure(culprit) from error
+                raise
             self.module.train()
             restore_random_state(state)
         self.fabric.barrier()
@@ -217,7 +230,8 @@ class Loop:
         kept = "there is no checkpoint yet"
         if self.saved is not None:
             kept = f"the checkpoint of step {self.saved} is kept"
-        return NonFiniteError(f"stopped in step {self.step + 1}: {culprit}; {kept}.")
+        hint = "; a smaller learning rate may help" if culprit.startswith("the parameter") else ""
+        return NonFiniteError(f"stopped in step {self.step + 1}: {culprit}; {kept}{hint}.")
 
 
 def _values(schedules: Mapping[str, Any]) -> dict[str, float]:

@@ -12,6 +12,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import torch
+
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
@@ -45,6 +47,12 @@ class Machine:
         """Lightning Fabric on this machine, not yet launched."""
         from lightning_fabric import Fabric
 
+        present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+        if not present.get(self.accelerator, True):
+            raise ValueError(
+                f"expected an accelerator of this machine, but it has no {self.accelerator}; "
+                "auto takes what there is."
+            )
         world = int(os.environ.get("WORLD_SIZE", 1))
         local = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
         under_torchrun = "TORCHELASTIC_RUN_ID" in os.environ

@@ -75,5 +75,5 @@ class Progress:
         """Print a line above the bar."""
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
-        elif self.shown:
-            print(text, flush=True)
+        else:
+            print(text, file=None if self.shown else sys.stderr, flush=True)

@@ -113,6 +113,7 @@ class Vae:
 
     def run(self) -> list[dict[str, Any]]:
         """Train, record, and print the last evaluation."""
+        _check(self.config)
         task, training = build(self.config, load_images(self.config.data, self.data_dir))
         records = train(task, self.out, self.config, training, self.machine, seed=self.config.seed)
         evaluations = [record for record in records if record["kind"] == "evaluation"]
@@ -121,6 +122,18 @@ class Vae:
             print("  ".join(f"{name} {value:.2f}" for name, value in shown.items()))
             print(f"records: {self.out / 'records.jsonl'}")
         return records
+
+
+def _check(config: VaeConfig) -> None:
+    """Numbers out of range, by the names of their options."""
+    least = {"images": 1, "latents": 1, "batch_size": 1, "epochs": 1, "evaluate_every": 1}
+    least |= {"evaluation_images": 2, "likelihood_samples": 0, "kl_warm_up": 0, "seed": 0}
+    least |= {"level": 0}
+    for name, bound in least.items():
+        number = getattr(config, name)
+        if number is not None and number < bound:
+            option = "--" + name.replace("_", "-")
+            raise ValueError(f"expected at least {bound} for {option}, but got {number}.")
 
 
 def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:

@@ -88,7 +88,7 @@ class RunFolder:
         lock = take_lock(path)
         try:
             notes: tuple[str, ...] = ()
-            if not (path / "config.json").exists():
+            if not (path / "config.json").exists() or not _has_begun(path):
                 write_atomically(path / "config.json", (dumps(now, indent=2) + "\n").encode())
             elif resume:
                 notes = compare(path, config, now)
@@ -157,6 +157,12 @@ class RunFolder:
         """The records of a run, finished or not."""
         file = Path(path) / "records.jsonl"
         return list(JsonLines.read(file)) if file.exists() else []
+
+
+def _has_begun(path: Path) -> bool:
+    """Whether there is anything to lose: a run may stop over its settings before its first step."""
+    records = path / "records.jsonl"
+    return (records.exists() and records.stat().st_size > 0) or (path / "checkpoint.pt").exists()
 
 
 def _refuse_foreign(path: Path) -> None:
