@@ -249,3 +249,11 @@ def test_it_is_imported_when_it_is_asked_for():
     assert done.returncode == 1
     assert "gengs.TopicModel needs more packages" in done.stderr
     assert "pip install 'gengs[apps]'" in done.stderr
+
+
+def test_a_fit_that_diverged_has_an_infinite_perplexity():
+    counts = np.random.default_rng(0).poisson(0.5, (60, 30))
+    model = gengs.TopicModel(3, hidden=(8,), max_iter=1, random_state=0, learning_rate=1e8).fit(
+        counts
+    )
+    assert model.perplexity(counts) == float("inf")

@@ -24,7 +24,7 @@ __all__ = ["Perplexity", "TopicNetwork", "perplexity"]
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from math import exp, log
+from math import exp, inf, log
 from typing import NamedTuple
 
 import torch
@@ -35,6 +35,8 @@ from .bag_of_words import BagEncoder, WordDecoder
 
 # logits of decoded draws that are held at once: 4 million numbers, 16 MB
 _MOST_NUMBERS = 1 << 22
+
+_MOST_NATS = 700.0  # exp of more is infinite in double precision
 
 
 class Perplexity(NamedTuple):
@@ -165,7 +167,14 @@ def perplexity(model: TopicNetwork, batches: Iterable[Tensor], samples: int = 1)
         )
     if not documents:
         raise ValueError("expected at least one document with a word in it, but got none.")
-    return Perplexity(exp(per_document / documents), exp(bounds / tokens), divergences / documents)
+    return Perplexity(
+        _exp(per_document / documents), _exp(bounds / tokens), divergences / documents
+    )
+
+
+def _exp(nats: float) -> float:
+    """Infinite past the largest number, where Python's own raises."""
+    return inf if nats > _MOST_NATS else exp(nats)
 
 
 def _portions(samples: int, counts: Tensor) -> Iterable[int]:

@@ -46,7 +46,10 @@ def ingest(source: Source, config: FitConfig, folder: Path, say: Say) -> Ingeste
     facts_file, corpus_folder = folder / "corpus.json", folder / "corpus"
     facts = {"config": to_json(config), "source": _identity(source)}
     if facts_file.exists():
-        known = json.loads(facts_file.read_bytes())
+        try:
+            known = json.loads(facts_file.read_bytes())
+        except ValueError as error:
+            raise ValueError(f"{facts_file} is damaged: {error}") from error
         _compare(folder, known, facts)
         return Ingested(Corpus.open(corpus_folder), Tally(**known["tally"]))
     shutil.rmtree(corpus_folder, ignore_errors=True)
