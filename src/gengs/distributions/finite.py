@@ -30,6 +30,7 @@ from torch.types import _size
 
 from .inverse import inverse_cdf_index
 from .validation import inspectable, require_finite, validates
+from .weights import at_least_float32, first_row, log_of_weights
 
 if TYPE_CHECKING:
     from .certificate import Certificate
@@ -81,17 +82,17 @@ class Finite(Distribution):
                 "Finite expects at least one atom in the last dimension of "
                 f"`{'logits' if probs is None else 'probs'}`, but got shape {tuple(given.shape)}."
             )
-        weights = given.to(_at_least_float32(given.dtype))
-        log_weights = weights if probs is None else _log_of_weights(weights, validate)
+        weights = given.to(at_least_float32(given.dtype))
+        log_weights = weights if probs is None else log_of_weights(weights, validate)
         total = log_weights.logsumexp(-1, keepdim=True)
         # NaN, +inf and "every atom forbidden" all show in the normaliser, which is n times smaller.
         if validate and inspectable(total) and not torch.isfinite(total).all():
             raise ValueError(
                 f"Finite expects `{'logits' if probs is None else 'probs'}` without NaN or +inf "
                 "and with at least one possible atom in each row, "
-                f"but row {_first_row(~torch.isfinite(total[..., 0]))} is not so."
+                f"but row {first_row(~torch.isfinite(total[..., 0]))} is not so."
             )
-        atoms = atoms.to(_at_least_float32(atoms.dtype))
+        atoms = atoms.to(at_least_float32(atoms.dtype))
         if validate:
             require_finite("atoms", atoms, "Finite")
         dtype = given.dtype if given.is_floating_point() else weights.dtype
@@ -298,26 +299,3 @@ class _OneOf(constraints.Constraint):
 
     def check(self, value: Tensor) -> Tensor:
         return self._law.index_of(value)[1]
-
-
-def _at_least_float32(dtype: torch.dtype) -> torch.dtype:
-    return (
-        torch.promote_types(dtype, torch.float32)
-        if dtype.is_floating_point
-        else torch.get_default_dtype()
-    )
-
-
-def _log_of_weights(weights: Tensor, validate: bool) -> Tensor:
-    if validate and inspectable(weights) and (weights < 0).any():
-        raise ValueError(
-            "Finite expects non-negative `probs`, "
-            f"but the smallest is {weights.min().item():.4g} (shape {tuple(weights.shape)})."
-        )
-    possible = weights > 0
-    # double where: log(0) would send 0 · inf = NaN back into the network that made the weights
-    return weights.where(possible, 1.0).log().where(possible | weights.isnan(), -torch.inf)
-
-
-def _first_row(bad: Tensor) -> tuple[int, ...]:
-    return tuple(int(i) for i in bad.nonzero()[0])
