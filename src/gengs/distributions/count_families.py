@@ -27,10 +27,10 @@ from torch.distributions import (
     NegativeBinomial,
     Poisson,
 )
-from torch.nn.functional import linear
 
 from .families import Family, register_family
 from .given import gave, log_success_and_failure, times, widen
+from .poisson_table import poisson_table
 from .special import log_beta_tail, log_poisson_tail, safe_log
 from .validation import inspectable
 
@@ -52,17 +52,12 @@ class _Poisson(Family):
 
     def clipped_log_pmf(self, k: Tensor, nothing_below: bool) -> Tensor:
         simple = k.dim() == 1 and nothing_below and _known_to_be_small(k)
-        if not (simple and inspectable(self.rate) and bool((self.rate > 0).all())):
-            return super().clipped_log_pmf(k, nothing_below)
-        # The usual case, as one matrix product instead of a dozen passes over the table: row k is
-        # k · log rate - rate - lnΓ(k + 1), and the last row is the tail.
-        features = torch.cat([self.rate.log(), self.rate, self.log_at_least(k[-1:])], -1)
-        weight = torch.zeros(len(k), 3, dtype=self.rate.dtype, device=k.device)
-        weight[:-1, 0], weight[:-1, 1], weight[-1, 2] = k[:-1].to(weight.dtype), -1.0, 1.0
-        bias = -torch.lgamma(k.to(weight.dtype) + 1)
-        bias[-1] = 0.0
-        self.all_possible = True
-        return linear(features, weight, bias)
+        if simple and inspectable(self.rate) and self.rate.numel():
+            least, largest = (float(end) for end in self.rate.detach().aminmax())
+            if least > 0:  # the usual case, without a dozen passes over the table
+                self.all_possible = True
+                return poisson_table(self.rate, len(k), largest)
+        return super().clipped_log_pmf(k, nothing_below)
 
     def log_at_least(self, a: Tensor) -> Tensor:
         return log_poisson_tail(a, self.rate, True)

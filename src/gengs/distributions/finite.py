@@ -30,7 +30,7 @@ from torch.types import _size
 
 from .inverse import inverse_cdf_index
 from .validation import inspectable, require_finite, validates
-from .weights import at_least_float32, first_row, log_of_weights
+from .weights import at_least_float32, log_of_weights, normalise
 
 if TYPE_CHECKING:
     from .certificate import Certificate
@@ -84,19 +84,13 @@ class Finite(Distribution):
             )
         weights = given.to(at_least_float32(given.dtype))
         log_weights = weights if probs is None else log_of_weights(weights, validate)
-        total = log_weights.logsumexp(-1, keepdim=True)
-        # NaN, +inf and "every atom forbidden" all show in the normaliser, which is n times smaller.
-        if validate and inspectable(total) and not torch.isfinite(total).all():
-            raise ValueError(
-                f"Finite expects `{'logits' if probs is None else 'probs'}` without NaN or +inf "
-                "and with at least one possible atom in each row, "
-                f"but row {first_row(~torch.isfinite(total[..., 0]))} is not so."
-            )
+        name = "logits" if probs is None else "probs"
+        log_pmf, self.all_possible = normalise(log_weights, name, validate)
         atoms = atoms.to(at_least_float32(atoms.dtype))
         if validate:
             require_finite("atoms", atoms, "Finite")
         dtype = given.dtype if given.is_floating_point() else weights.dtype
-        self._build(atoms, log_weights - total, event_dim, dtype, validate)
+        self._build(atoms, log_pmf, event_dim, dtype, validate)
         if validate:
             self._require_distinct_atoms()
 
@@ -121,7 +115,9 @@ class Finite(Distribution):
                 " for vector atoms pass event_dim=1."
             )
         try:
-            batch = torch.broadcast_shapes(log_pmf.shape[:-1], atoms.shape[:where_n])
+            batch, own = log_pmf.shape[:-1], atoms.shape[:where_n]
+            if own:  # else a look at the shapes is half the cost of a small law
+                batch = torch.broadcast_shapes(batch, own)
         except RuntimeError:
             raise ValueError(
                 "Finite expects the batch shapes of `atoms` and of the probabilities to broadcast, "
@@ -247,7 +243,7 @@ class Finite(Distribution):
         law = self._get_checked_instance(Finite, _instance)
         logits = self.logits.expand(*batch_shape, self.num_atoms)
         law._build(self.atoms, logits, self.event_dim, self.dtype, self._validate_args)
-        law.certificate = self.certificate
+        law.certificate, law.all_possible = self.certificate, self.all_possible
         return law
 
     def __repr__(self) -> str:
@@ -270,6 +266,8 @@ class Finite(Distribution):
         """Two atoms of one value would share its probability, and ``log_prob`` knows one index."""
         shared = self.atoms.dim() == 1 + self.event_dim  # others are made by rules, not by hand
         if shared and inspectable(self.atoms) and self.num_atoms <= 10_000:
+            if not self.event_dim and bool((self.atoms.detach().diff() > 0).all()):
+                return  # in order, as most are: no need to sort them
             distinct = len(self.atoms.detach().unique(dim=0))
             if distinct < self.num_atoms:
                 raise ValueError(

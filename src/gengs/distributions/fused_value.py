@@ -62,22 +62,25 @@ class _FusedValue(torch.autograd.Function):
         unnormalised = scores.clamp_min_(floor).exp_()
         if not all_possible:
             threshold(unnormalised, 2 * math.exp(floor), 0.0, inplace=True)
-        sums = unnormalised @ torch.stack([atoms, torch.ones_like(atoms)], -1)  # (..., 2)
+        columns = torch.stack([atoms, torch.ones_like(atoms)], -1)
+        sums = unnormalised @ columns  # (..., 2)
         total = sums[..., 1]
         value = sums[..., 0] / total
-        ctx.save_for_backward(logits, unnormalised, total, value, atoms)
+        ctx.save_for_backward(logits, unnormalised, total, value, columns)
         ctx.temperature = temperature
         return value
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        logits, unnormalised, total, value, atoms = ctx.saved_tensors
+        logits, unnormalised, total, value, columns = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return _differentiable_backward(grad, logits, unnormalised, atoms, ctx.temperature)
+            return _differentiable_backward(
+                grad, logits, unnormalised, columns[:, 0], ctx.temperature
+            )
         scale = grad / (total * ctx.temperature)
         # scale · (atoms - value) is one matrix product of rank two
         factors = torch.stack([scale, -scale * value], -1)
-        gradient = (factors @ torch.stack([atoms, torch.ones_like(atoms)])).mul_(unnormalised)
+        gradient = (factors @ columns.t()).mul_(unnormalised)
         return gradient.sum_to_size(logits.shape), None, None, None, None
 
 

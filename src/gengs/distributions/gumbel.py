@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 _BITS = 31
+_TWICE_31_BITS = 0x7FFFFFFF_7FFFFFFF
 
 
 def standard_gumbel(
@@ -87,7 +88,8 @@ def _minus_fine_uniform(
         words = torch.empty((numel + 1) // 2, dtype=torch.int64).random_(
             -(2**63), None, generator=generator
         )
-        bits = words.view(torch.int32)[:numel].bitwise_and_(2**_BITS - 1).view(shape)
+        words.bitwise_and_(_TWICE_31_BITS)  # no signs in either half
+        bits = words.view(torch.int32)[:numel].view(shape)
         uniform = bits.to(dtype)
         scale = 2.0**-_BITS * shrink
         return torch.add(torch.tensor(-scale / 2), uniform, alpha=-scale, out=uniform)

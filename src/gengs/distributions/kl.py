@@ -11,6 +11,8 @@ from __future__ import annotations
 
 __all__: list[str] = []
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.distributions import Binomial, Distribution, Multinomial, NegativeBinomial
@@ -21,7 +23,7 @@ from .finite import Finite
 from .given import log_success_and_failure, times
 from .multinomial import multinomial_log_probs
 from .straight_through import StraightThrough
-from .validation import inspectable
+from .validation import all_finite, inspectable
 
 
 @register_kl(Finite, Finite)
@@ -100,13 +102,40 @@ def _binomial(q: Binomial, p: Binomial) -> Tensor:
 
 
 def _categorical_kl(log_q: Tensor, log_p: Tensor) -> Tensor:
+    if inspectable(log_q, log_p):
+        kl = _EverywherePositive.apply(log_q, log_p)
+        if all_finite(kl):  # an impossible atom of q would make it NaN, one of p infinite
+            return kl
     log_q, log_p = torch.broadcast_tensors(log_q, log_p)
-    if inspectable(log_q, log_p) and log_q.numel() and log_q.min() > -torch.inf:
-        return (log_q.exp() * (log_q - log_p)).sum(-1)  # the usual case, in half the time
     possible = log_q > -torch.inf
     # double where: impossible atoms of q contribute 0 and send no NaN back
     ratio = log_q.where(possible, 0.0) - log_p.where(possible, 0.0)
     return (log_q.exp() * ratio.where(possible, 0.0)).sum(-1)
+
+
+class _EverywherePositive(torch.autograd.Function):
+    """The divergence of PMFs without zeros, its sums by matrix products and little kept."""
+
+    @staticmethod
+    def forward(ctx: Any, log_q: Tensor, log_p: Tensor) -> Tensor:
+        q = log_q.exp()
+        terms = (log_q - log_p).mul_(q)
+        ctx.save_for_backward(log_q, log_p, q, terms)
+        return terms @ terms.new_ones(terms.shape[-1])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        log_q, log_p, q, terms = ctx.saved_tensors
+        if torch.is_grad_enabled():  # what was kept are numbers; these are functions
+            q = log_q.exp()
+            terms = q * (log_q - log_p)
+        grad = grad.unsqueeze(-1)
+        to_q = to_p = None
+        if ctx.needs_input_grad[0]:
+            to_q = ((terms + q) * grad).sum_to_size(log_q.shape)
+        if ctx.needs_input_grad[1]:
+            to_p = (-q * grad).sum_to_size(log_p.shape)
+        return to_q, to_p
 
 
 def _difference(log_q: Tensor, log_p: Tensor) -> Tensor:

@@ -56,7 +56,7 @@ def midcdf_from_table(law: Finite, shape: torch.Size, valley: float = VALLEY) ->
     if valley == 0:
         bridged = index.new_empty(0)
     elif inspectable(probs):
-        bridged = _near_a_valley(probs, cdf, index, valley).flatten().nonzero().squeeze(-1)
+        bridged = _near_a_valley(probs, cdf, index, valley)
     else:  # which draws are near one is not known before the graph is made
         bridged = None
     return _FollowTable.apply(z, logits, index, atoms.detach(), probs, bridged, valley)
@@ -123,8 +123,14 @@ class _FollowTable(torch.autograd.Function):
 def _to_neighbours(atoms: Tensor, probs: Tensor, index: Tensor, scale: Tensor) -> Tensor:
     """``scale`` times the slopes, with half the gap on either side of the drawn atom as weights."""
     gaps = torch.nn.functional.pad(atoms.diff(dim=-1), (1, 1)) / 2  # none before, none beyond
-    before, beyond = _at(gaps[..., :-1], index), _at(gaps[..., 1:], index)
+    before, beyond = gaps[..., :-1], gaps[..., 1:]
     drawn = probs.gather(-1, index).clamp_min(torch.finfo(probs.dtype).tiny)
+    if atoms.dim() == 1:  # the weights of each atom's row, looked up: no pass to compare indices
+        rows = torch.tril((before + beyond).unsqueeze(-1).expand(-1, len(atoms)), -1)
+        rows = rows + torch.diag(beyond)
+        weights = rows.index_select(0, index.reshape(-1)).view(*index.shape[:-1], -1)
+        return weights.to(probs.dtype).mul_(probs).mul_(scale / drawn)
+    before, beyond = _at(before, index), _at(beyond, index)
     moved = probs * (scale * (before + beyond) / drawn)
     moved *= torch.arange(probs.shape[-1], device=index.device) < index
     return moved.scatter_(-1, index, scale * beyond)
@@ -147,16 +153,24 @@ def _along_hats(atoms: Tensor, probs: Tensor, index: Tensor, valley: float) -> T
 
 
 def _near_a_valley(probs: Tensor, cdf: Tensor, index: Tensor, valley: float) -> Tensor:
-    """Draws that may be in a valley or beside one; all of those that are, and few others.
+    """Which draws may be in a valley or beside one: all of those that are, and few others.
 
-    A side's mass is at least its largest atom and costs no search: the CDF has it.
+    A side's mass is at least its largest atom and costs no search: the CDF has it. The sides of the
+    atom before the drawn one are, at most, what lies below the drawn one and the rest.
     """
     n = probs.shape[-1]
     three = (index + torch.arange(-1, 2, device=index.device)).clamp(0, n - 1)
-    below = cdf.expand(*index.shape[:-1], n).gather(-1, three)
-    own = probs.expand(*index.shape[:-1], n).gather(-1, three)
-    sides = torch.minimum(below - own, cdf[..., -1:] - below)
-    return (own < 1.01 * valley * sides).any(-1)
+    around = probs.expand(*index.shape[:-1], n).gather(-1, three)
+    at_most = cdf.expand(*index.shape[:-1], n).gather(-1, index)
+    above = (cdf[..., -1:] - at_most).to(probs.dtype)
+    at_most, own = at_most.to(probs.dtype), around[..., 1:2]
+    left = torch.cat([at_most - own, at_most - own, at_most], -1)
+    right = torch.cat([above + own, above, above], -1)
+    sides = torch.minimum(left, right)
+    rare = around < 1.01 * valley * sides
+    if not rare.any():  # the usual case, found out cheaply
+        return index.new_empty(0)
+    return rare.any(-1).flatten().nonzero().squeeze(-1)
 
 
 def _kept(probs: Tensor, valley: float) -> Tensor:

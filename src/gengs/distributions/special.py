@@ -17,7 +17,7 @@ that every order exists.
 
 from __future__ import annotations
 
-__all__ = ["log_beta_tail", "log_poisson_tail", "safe_log", "safe_log1p"]
+__all__ = ["log_beta_tail", "log_poisson_tail", "safe_log", "safe_log1p", "terms_to_add"]
 
 import math
 from typing import Any
@@ -109,7 +109,7 @@ def _poisson_tail_by_series(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
     all_rise = isinstance(cut, float) and top <= cut  # the usual case: every rate below the cut
     low_rate = rate if all_rise else rate.minimum(a)
     ratio = top / (largest + 1) if all_rise else float((low_rate / (a + 1)).max())
-    terms = _terms_to_add(ratio, largest, rate.dtype)
+    terms = terms_to_add(ratio, largest, rate.dtype)
     for j in range(terms, 0, -1):
         total = _one_plus_product(one, total, low_rate, 1 / (cut + j))
     # a >= 1 here, so that 0 · log 0 cannot occur, and log is five times as fast as xlogy
@@ -120,7 +120,7 @@ def _poisson_tail_by_series(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
     rising = rate <= a
     # P(X < a) = p(a-1) (1 + (a-1)/rate (1 + (a-2)/rate (1 + ...))), for rate > a
     inverse, total = 1 / rate.maximum(a).clamp_min(1e-30), one
-    for j in range(min(_terms_to_add(1.0, largest, rate.dtype), int(largest)), 0, -1):
+    for j in range(min(terms_to_add(1.0, largest, rate.dtype), int(largest)), 0, -1):
         factor = max(cut - j, 0.0) if isinstance(cut, float) else (cut - j).clamp_min(0)
         total = _one_plus_product(one, total, inverse, factor)
     downward = (_log_pmf_poisson(a - 1, rate) + total.log()).clamp_max(0)
@@ -129,7 +129,7 @@ def _poisson_tail_by_series(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
     return torch.where(rising, log1mexp(upward), downward)
 
 
-def _terms_to_add(ratio: float, a: float, dtype: torch.dtype) -> int:
+def terms_to_add(ratio: float, a: float, dtype: torch.dtype) -> int:
     """How many terms until they fall below the rounding error, if none falls slower than these.
 
     The j-th term is at most ``ratio**j`` and, where the rate comes close to ``a``, at most

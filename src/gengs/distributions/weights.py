@@ -1,13 +1,22 @@
-"""The weights that a law on finitely many atoms is given: their dtype, logarithms and faults."""
+r"""The weights that a law on finitely many atoms is given: dtype, logarithms, normaliser, faults.
+
+.. math:: \log \pi_k = x_k - \log \sum_j e^{x_j}
+
+The sum is safe when the largest :math:`x_j` of each row is taken out first. To find it costs more
+than all the rest, and is needed only where :math:`e^x` could over- or underflow; a network's logits
+are hardly ever so large.
+"""
 
 from __future__ import annotations
 
-__all__ = ["at_least_float32", "first_row", "log_of_weights"]
+__all__ = ["at_least_float32", "log_of_weights", "normalise"]
+
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from .validation import inspectable
+from .validation import all_finite, inspectable
 
 
 def at_least_float32(dtype: torch.dtype) -> torch.dtype:
@@ -31,6 +40,45 @@ def log_of_weights(weights: Tensor, validate: bool) -> Tensor:
     return weights.where(possible, 1.0).log().where(possible | weights.isnan(), -torch.inf)
 
 
-def first_row(bad: Tensor) -> tuple[int, ...]:
-    """Where the first bad row is, for a message."""
-    return tuple(int(i) for i in bad.nonzero()[0])
+_MODERATE = 60.0
+"""Between the exponentials of plus and minus this, a float32 sum keeps all its digits."""
+
+
+def normalise(log_weights: Tensor, name: str, validate: bool) -> tuple[Tensor, bool]:
+    """Log-probabilities, and whether it is known that none of them is ``-inf``.
+
+    Args:
+        log_weights: Unnormalised log-probabilities, ``(*batch, n)``.
+        name: The argument they were given as, for messages.
+        validate: Whether to raise where a row has NaN, +inf or no possible atom.
+    """
+    if inspectable(log_weights) and log_weights.numel():
+        least, most = log_weights.detach().aminmax()
+        if -_MODERATE < float(least) and float(most) < _MODERATE:  # neither is NaN
+            return _Normalise.apply(log_weights), True
+    total = log_weights.logsumexp(-1, keepdim=True)
+    # NaN, +inf and "every atom forbidden" all show in the normaliser, which is n times smaller
+    if validate and inspectable(total) and not all_finite(total):
+        row = tuple(int(i) for i in (~torch.isfinite(total[..., 0])).nonzero()[0])
+        raise ValueError(
+            f"Finite expects `{name}` without NaN or +inf and with at least one possible atom in "
+            f"each row, but row {row} is not so."
+        )
+    return log_weights - total, False
+
+
+class _Normalise(torch.autograd.Function):
+    """``log_softmax`` of moderate numbers, its sums by matrix products."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        total = x.exp() @ x.new_ones(x.shape[-1], 1)
+        log_pmf = x - total.log_()
+        ctx.save_for_backward(log_pmf)
+        return log_pmf
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (log_pmf,) = ctx.saved_tensors
+        share = grad @ grad.new_ones(grad.shape[-1], 1)
+        return grad - log_pmf.exp() * share

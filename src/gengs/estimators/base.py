@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
-from ..distributions.validation import inspectable
+from ..distributions.validation import all_finite, inspectable
 from .latents import Latents
 
 Cost = Callable[[Tensor], Tensor]
@@ -156,7 +156,7 @@ class CheckedCost:
             )
         if not costs.is_floating_point():  # a count is a cost like any other
             costs = costs.to(values.dtype)
-        if inspectable(costs) and not torch.isfinite(costs.detach()).all():
+        if inspectable(costs) and not all_finite(costs):
             bad = int((~torch.isfinite(costs.detach())).sum())
             raise FloatingPointError(
                 f"{owner}: `cost` returned NaN or infinity for {bad} of {costs.numel()} draws."

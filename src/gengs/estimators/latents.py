@@ -24,7 +24,7 @@ from ..distributions.families import tensors_of
 from ..distributions.finite import Finite
 from ..distributions.straight_through import StraightThrough
 from ..distributions.truncate import as_finite
-from ..distributions.validation import inspectable
+from ..distributions.validation import all_finite, inspectable
 
 
 class Latents:
@@ -114,28 +114,22 @@ class Latents:
         return weight.reshape(weight.shape + (1,) * (len(self.factors) + len(self.event)))
 
 
-class _CheckedGradient(torch.autograd.Function):
-    """The identity; its backward pass refuses NaN and infinities."""
+def _with_checked_gradient(parameter: Tensor, owner: str) -> Tensor:
+    """The same tensor; on the way back it refuses NaN and infinities."""
+    if not inspectable(parameter):  # nor would its gradient be
+        return parameter
 
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(parameter: Tensor, owner: str) -> Tensor:
-        return parameter.view_as(parameter)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.owner = inputs[1]
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        if inspectable(grad) and not torch.isfinite(grad).all():
+    def refuse(grad: Tensor) -> None:
+        if inspectable(grad) and not all_finite(grad):
             bad = int((~torch.isfinite(grad)).sum())
             raise FloatingPointError(
-                f"{ctx.owner}: {bad} of {grad.numel()} entries of the gradient with respect to the "
+                f"{owner}: {bad} of {grad.numel()} entries of the gradient with respect to the "
                 f"law's parameter of shape {tuple(grad.shape)} are NaN or infinite."
             )
-        return grad, None
+
+    twin = parameter.view_as(parameter)  # a hook on the caller's own tensor would stay there
+    twin.register_hook(refuse)
+    return twin
 
 
 def _prepared(law: Distribution, owner: str) -> Distribution:
@@ -153,7 +147,7 @@ def _prepared(law: Distribution, owner: str) -> Distribution:
                 if value.is_floating_point() and value.dtype.itemsize < 4:
                     result = result.float()
                 if value.requires_grad and torch.is_grad_enabled():
-                    result = _CheckedGradient.apply(result, owner)
+                    result = _with_checked_gradient(result, owner)
             elif isinstance(value, Distribution):
                 result = copy(value)
                 result.__dict__.update({k: prepared(v) for k, v in value.__dict__.items()})
