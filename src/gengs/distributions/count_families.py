@@ -175,7 +175,7 @@ def _look_up(table: Tensor, k: Tensor) -> Tensor:
 
 def _known_to_be_small(k: Tensor) -> bool:
     """Whether every integer is small enough for float32; a trace cannot know."""
-    return inspectable(k) and k.numel() > 0 and bool(k.max() <= _LARGEST_IN_FLOAT32)
+    return inspectable(k) and k.numel() > 0 and int(k.max()) <= _LARGEST_IN_FLOAT32
 
 
 register_family(Poisson, _Poisson)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 __all__ = ["Family", "family_of", "register_family"]
 
+import math
 from collections.abc import Callable, Iterator
 
 import torch
@@ -125,7 +126,12 @@ def tensors_of(law: Distribution) -> Iterator[tuple[Distribution, str, Tensor]]:
             yield from tensors_of(value)
 
 
-_INTERVALS = (constraints.nonnegative, constraints.positive, constraints.unit_interval)
+_INTERVALS: dict[constraints.Constraint, Callable[[float, float], bool]] = {
+    constraints.nonnegative: lambda low, high: low >= 0 and high < math.inf,
+    constraints.positive: lambda low, high: low > 0 and high < math.inf,
+    constraints.unit_interval: lambda low, high: low >= 0 and high <= 1,
+}
+"""Whether all is well with numbers between two ends, by a look at the ends."""
 
 
 def check_parameters(family: Family) -> None:
@@ -143,10 +149,9 @@ def check_parameters(family: Family) -> None:
             continue
         if constraint is constraints.simplex and value.dtype.itemsize < 4:
             continue  # half precision sums to 1 up to three digits, torch asks for six
-        if constraint in _INTERVALS and name != "logits":
-            ends = torch.stack(value.detach().aminmax())  # all is well if it is at both ends
-            if bool((torch.isfinite(ends) & constraint.check(ends)).all()):
-                continue
+        well = _INTERVALS.get(constraint) if name != "logits" else None
+        if well is not None and well(*(float(end) for end in value.detach().aminmax())):
+            continue
         owner = type(law).__name__
         if name != "logits":  # ±inf logits are point masses
             require_finite(name, value, owner)

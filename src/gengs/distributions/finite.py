@@ -103,6 +103,16 @@ class Finite(Distribution):
         law._build(atoms, log_pmf, event_dim, dtype, validate)
         return law
 
+    def _with_logits(self, logits: Tensor) -> Finite:
+        """Another law on these atoms, which need no second look; ``logits`` are unnormalised."""
+        wide = logits.to(at_least_float32(logits.dtype))
+        log_pmf, all_possible = normalise(wide, "logits", self._validate_args)
+        law = Finite._of_log_pmf(
+            self.atoms, log_pmf, self.event_dim, logits.dtype, self._validate_args
+        )
+        law.all_possible = all_possible
+        return law
+
     def _build(
         self, atoms: Tensor, log_pmf: Tensor, event_dim: int, dtype: torch.dtype, validate: bool
     ) -> None:

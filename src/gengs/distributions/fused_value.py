@@ -24,6 +24,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
+from .sums import sum_to
+
 
 def fused_value(
     logits: Tensor, log_noise: Tensor, atoms: Tensor, temperature: float, all_possible: bool = False
@@ -62,26 +64,25 @@ class _FusedValue(torch.autograd.Function):
         unnormalised = scores.clamp_min_(floor).exp_()
         if not all_possible:
             threshold(unnormalised, 2 * math.exp(floor), 0.0, inplace=True)
-        columns = torch.stack([atoms, torch.ones_like(atoms)], -1)
-        sums = unnormalised @ columns  # (..., 2)
-        total = sums[..., 1]
-        value = sums[..., 0] / total
-        ctx.save_for_backward(logits, unnormalised, total, value, columns)
+        rows = torch.stack([atoms, torch.ones_like(atoms)])
+        weighted, total = rows @ unnormalised.view(-1, len(atoms)).t()
+        value = weighted.div_(total)
+        ctx.save_for_backward(logits, unnormalised, total, value, rows)
         ctx.temperature = temperature
-        return value
+        return value.view(scores.shape[:-1])
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        logits, unnormalised, total, value, columns = ctx.saved_tensors
+        logits, unnormalised, total, value, rows = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return _differentiable_backward(
-                grad, logits, unnormalised, columns[:, 0], ctx.temperature
-            )
-        scale = grad / (total * ctx.temperature)
+            return _differentiable_backward(grad, logits, unnormalised, rows[0], ctx.temperature)
         # scale · (atoms - value) is one matrix product of rank two
-        factors = torch.stack([scale, -scale * value], -1)
-        gradient = (factors @ columns.t()).mul_(unnormalised)
-        return gradient.sum_to_size(logits.shape), None, None, None, None
+        factors = total.new_empty(2, len(total))
+        scale, offset = factors
+        torch.div(grad.reshape(-1), total, out=scale).div_(ctx.temperature)
+        torch.mul(scale, value, out=offset).neg_()
+        gradient = (factors.t() @ rows).view_as(unnormalised).mul_(unnormalised)
+        return sum_to(gradient, logits.shape), None, None, None, None
 
 
 def _differentiable_backward(
@@ -92,4 +93,4 @@ def _differentiable_backward(
     weights = (unnormalised.log() + shift / temperature).softmax(-1)
     deviation = atoms - (weights @ atoms).unsqueeze(-1)
     gradient = grad.unsqueeze(-1) * weights * deviation / temperature
-    return gradient.sum_to_size(logits.shape), None, None, None, None
+    return sum_to(gradient, logits.shape), None, None, None, None

@@ -23,6 +23,7 @@ from .finite import Finite
 from .given import log_success_and_failure, times
 from .multinomial import multinomial_log_probs
 from .straight_through import StraightThrough
+from .sums import row_sums, sum_to
 from .validation import all_finite, inspectable
 
 
@@ -121,7 +122,7 @@ class _EverywherePositive(torch.autograd.Function):
         q = log_q.exp()
         terms = (log_q - log_p).mul_(q)
         ctx.save_for_backward(log_q, log_p, q, terms)
-        return terms @ terms.new_ones(terms.shape[-1])
+        return row_sums(terms).squeeze(-1)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
@@ -132,9 +133,9 @@ class _EverywherePositive(torch.autograd.Function):
         grad = grad.unsqueeze(-1)
         to_q = to_p = None
         if ctx.needs_input_grad[0]:
-            to_q = ((terms + q) * grad).sum_to_size(log_q.shape)
+            to_q = sum_to((terms + q) * grad, log_q.shape)
         if ctx.needs_input_grad[1]:
-            to_p = (-q * grad).sum_to_size(log_p.shape)
+            to_p = sum_to(-q * grad, log_p.shape)
         return to_q, to_p
 
 

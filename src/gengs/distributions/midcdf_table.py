@@ -25,6 +25,7 @@ from torch import Tensor
 from .finite import Finite
 from .inverse import index_where, wide_cdf
 from .stratified import stratified_uniforms
+from .sums import sum_to
 from .validation import inspectable
 
 VALLEY = 0.01
@@ -111,9 +112,7 @@ class _FollowTable(torch.autograd.Function):
                 own = atoms if atoms.dim() == 1 else atoms.expand_as(table).reshape(-1, n)[bridged]
                 hats = some[2] * _along_hats(own, some[0], some[1], ctx.valley)
                 moved.view(-1, n)[bridged] = hats
-        one_draw = moved.numel() == logits.numel()
-        moved = moved.reshape(logits.shape) if one_draw else moved.sum_to_size(logits.shape)
-        moved = moved.to(logits.dtype)
+        moved = sum_to(moved, logits.shape).to(logits.dtype)
         if torch.is_grad_enabled():
             moved = _NotTwice.apply(moved, grad, logits)
         # learned atoms move with the one that was drawn
@@ -156,21 +155,22 @@ def _near_a_valley(probs: Tensor, cdf: Tensor, index: Tensor, valley: float) -> 
     """Which draws may be in a valley or beside one: all of those that are, and few others.
 
     A side's mass is at least its largest atom and costs no search: the CDF has it. The sides of the
-    atom before the drawn one are, at most, what lies below the drawn one and the rest.
+    atom before the drawn one are, at most, what lies below the drawn one and the rest; likewise for
+    the atom beyond.
     """
     n = probs.shape[-1]
-    three = (index + torch.arange(-1, 2, device=index.device)).clamp(0, n - 1)
-    around = probs.expand(*index.shape[:-1], n).gather(-1, three)
+    table = probs.expand(*index.shape[:-1], n)
+    own = table.gather(-1, index)
+    before = table.gather(-1, (index - 1).clamp_min_(0))
+    beyond = table.gather(-1, (index + 1).clamp_max_(n - 1))
     at_most = cdf.expand(*index.shape[:-1], n).gather(-1, index)
     above = (cdf[..., -1:] - at_most).to(probs.dtype)
-    at_most, own = at_most.to(probs.dtype), around[..., 1:2]
-    left = torch.cat([at_most - own, at_most - own, at_most], -1)
-    right = torch.cat([above + own, above, above], -1)
-    sides = torch.minimum(left, right)
-    rare = around < 1.01 * valley * sides
-    if not rare.any():  # the usual case, found out cheaply
-        return index.new_empty(0)
-    return rare.any(-1).flatten().nonzero().squeeze(-1)
+    at_most = at_most.to(probs.dtype)
+    below, few = at_most - own, 1.01 * valley
+    near = own < few * torch.minimum(below, above)
+    near |= before < few * torch.minimum(below, above + own)
+    near |= beyond < few * torch.minimum(at_most, above)
+    return near.flatten().nonzero().squeeze(-1)
 
 
 def _kept(probs: Tensor, valley: float) -> Tensor:

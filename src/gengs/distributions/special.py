@@ -25,6 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .sums import sum_to
 from .validation import inspectable
 
 _SMALL = 64
@@ -81,7 +82,7 @@ class _LogPoissonTail(torch.autograd.Function):
         flat = (log_tail == -torch.inf) | (a <= 0)
         slope = (log_slope - log_tail.masked_fill(flat, 0.0)).exp().masked_fill(flat, 0.0)
         slope = (slope if ctx.upper else -slope).to(rate.dtype)
-        return None, _sum_to(grad * slope, rate.shape), None
+        return None, sum_to(grad * slope, rate.shape), None
 
 
 def _poisson_tail_values(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
@@ -205,7 +206,7 @@ class _LogBetaTail(torch.autograd.Function):
         # dI/dlog x = x^a y^(b-1) / B(a, b)
         log_slope = a * log_x.where(known, 0.0) + (b - 1) * log_y.where(known, 0.0) - log_beta
         slope = (log_slope - log_tail.where(known, 0.0)).exp().where(known, 0.0)
-        return None, None, _sum_to(grad * slope, log_x.shape), None
+        return None, None, sum_to(grad * slope, log_x.shape), None
 
 
 def _beta_tail_values(a: Tensor, b: Tensor, log_x: Tensor, log_y: Tensor) -> Tensor:
@@ -260,10 +261,6 @@ def _(a: Tensor, b: Tensor, log_x: Tensor, log_y: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------------------------- batching
-
-
-def _sum_to(grad: Tensor, shape: torch.Size) -> Tensor:
-    return grad.sum_to_size(shape) if grad.shape != shape else grad
 
 
 def _batched(in_dims: tuple[int | None, ...], tensors: tuple[Tensor, ...]) -> list[Tensor]:

@@ -50,8 +50,9 @@ class Window:
 
     def integers(self, device: torch.device) -> Tensor:
         """The integers, ``(n,)`` or ``(*batch, n)``."""
-        steps = torch.arange(self.size, device=device)
-        return steps + (self.low.unsqueeze(-1) if isinstance(self.low, Tensor) else self.low)
+        if isinstance(self.low, Tensor):
+            return self.low.unsqueeze(-1) + torch.arange(self.size, device=device)
+        return torch.arange(self.low, self.low + self.size, device=device)
 
     def ends(self, device: torch.device) -> tuple[Tensor, Tensor]:
         """The first and the last integer, ``(1,)`` or ``(*batch, 1)``."""

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .sums import row_sums
 from .validation import all_finite, inspectable
 
 
@@ -54,7 +55,7 @@ def normalise(log_weights: Tensor, name: str, validate: bool) -> tuple[Tensor, b
     """
     if inspectable(log_weights) and log_weights.numel():
         least, most = log_weights.detach().aminmax()
-        if -_MODERATE < float(least) and float(most) < _MODERATE:  # neither is NaN
+        if float(least) > -_MODERATE and float(most) < _MODERATE:  # neither is NaN
             return _Normalise.apply(log_weights), True
     total = log_weights.logsumexp(-1, keepdim=True)
     # NaN, +inf and "every atom forbidden" all show in the normaliser, which is n times smaller
@@ -72,13 +73,11 @@ class _Normalise(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        total = x.exp() @ x.new_ones(x.shape[-1], 1)
-        log_pmf = x - total.log_()
+        log_pmf = x - row_sums(x.exp()).log_()
         ctx.save_for_backward(log_pmf)
         return log_pmf
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (log_pmf,) = ctx.saved_tensors
-        share = grad @ grad.new_ones(grad.shape[-1], 1)
-        return grad - log_pmf.exp() * share
+        return grad - log_pmf.exp() * row_sums(grad)

@@ -132,6 +132,9 @@ def _with_checked_gradient(parameter: Tensor, owner: str) -> Tensor:
     return twin
 
 
+_PARTS = (Tensor, Distribution)
+
+
 def _prepared(law: Distribution, owner: str) -> Distribution:
     """The same law, in float32 or wider, through which no gradient that is not finite passes.
 
@@ -148,9 +151,10 @@ def _prepared(law: Distribution, owner: str) -> Distribution:
                     result = result.float()
                 if value.requires_grad and torch.is_grad_enabled():
                     result = _with_checked_gradient(result, owner)
-            elif isinstance(value, Distribution):
+            else:
                 result = copy(value)
-                result.__dict__.update({k: prepared(v) for k, v in value.__dict__.items()})
+                parts = ((k, v) for k, v in vars(value).items() if isinstance(v, _PARTS))
+                vars(result).update({k: prepared(v) for k, v in parts})
             seen[id(value)] = result
         return seen[id(value)]
 

@@ -170,7 +170,7 @@ class CountLatents(nn.Module):
                 f"an implicit posterior on {n} atoms expects an encoder with {n} outputs for each "
                 f"latent, shape (batch, latents * {n}), but got shape {tuple(raw.shape)}."
             )
-        return Finite(p.atoms, logits=raw.reshape(len(raw), -1, n))
+        return p._with_logits(raw.reshape(len(raw), -1, n))
 
     def _apply(self, fn: Any, recurse: bool = True) -> CountLatents:
         """Laws are no modules: their tensors move with the model here."""

@@ -113,7 +113,7 @@ class PoissonLayer(nn.Module):
             d = (self.atoms - self.start_rate) / math.sqrt(self.start_rate)  # (n,)
             slope, curvature = raw[..., :1], raw[..., 1:]
             raw = _SLOPE * slope * d - softplus(curvature) * d.square()  # (*, D, n)
-        return Finite(self.atoms, logits=prior.logits + raw)
+        return prior._with_logits(prior.logits + raw)
 
     def poisson(self, rate: Tensor) -> Distribution:
         """Poisson counts of these rates, truncated like the prior."""
