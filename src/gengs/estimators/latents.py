@@ -119,8 +119,8 @@ def _with_checked_gradient(parameter: Tensor, owner: str) -> Tensor:
     if not inspectable(parameter):  # nor would its gradient be
         return parameter
 
-    def refuse(grad: Tensor) -> None:
-        if inspectable(grad) and not all_finite(grad):
+    def refuse(grad: Tensor | None) -> None:
+        if grad is not None and inspectable(grad) and not all_finite(grad):
             bad = int((~torch.isfinite(grad)).sum())
             raise FloatingPointError(
                 f"{owner}: {bad} of {grad.numel()} entries of the gradient with respect to the "

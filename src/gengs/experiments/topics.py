@@ -10,6 +10,7 @@ perplexity_test_corpus    the same, averaged over words instead of documents
 perplexity_relaxed        from the value that the estimator itself trains on: relaxed, for a
                           relaxation, and then no perplexity of the discrete model
 perplexity_validation     of training documents that were held out, where asked for
+perplexity_refined        the first one with each document's posterior refined (where asked for)
 perplexity_importance     from an importance-sampled likelihood, a tighter bound (where asked for)
 kl_test                   the divergence's part of the bound, in nats per document
 npmi, diversity           coherence of the topics' first words on the training documents, and the
@@ -61,7 +62,8 @@ class TopicsConfig:
     corpus: Literal["sample", "20news", "reuters", "rcv1-sample", "rcv1", "imdb"] = "sample"
     """The documents: the sample needs no download."""
     model: Literal["nvpdef", "nvdm"] = "nvpdef"
-    """Poisson topics, or Gaussian ones as a reference (then no estimator is used)."""
+    """Poisson topics, or Gaussian ones as a reference (of the estimator only its number of draws is
+    used then)."""
     topics: int = 50
     """The number of topics."""
     super_topics: tuple[int, ...] = ()
@@ -76,8 +78,8 @@ class TopicsConfig:
     """With super-topics: samples feed rates, rates feed rates, or the upper layers are a prior."""
     learn_rates: bool = False
     """Learn a rate of the uppermost prior for each latent."""
-    estimator: str = "MidCDF"
-    """The gradient estimator with its settings, such as MidCDF, "GenGS(samples=10)", "RLOO(4)"."""
+    estimator: str = "MidCDF(2)"
+    """The gradient estimator with its settings: MidCDF(2), "GenGS(samples=10)", "RLOO(4)" ..."""
     inner_estimator: str | None = None
     """That of the layers after the first; by default the same. Draws of layers multiply."""
     temperature: tuple[float, float] = (0.5, 0.5)
@@ -117,6 +119,8 @@ class TopicsConfig:
     """Evaluate after each so many epochs; by default at the end alone."""
     draws: int = 10
     """Exact draws per document in an evaluation, averaged in the bound."""
+    refine: int = 0
+    """Steps that refine each test document's posterior, for a second perplexity; 0 for none."""
     importance_draws: int = 0
     """Draws for the importance-sampled likelihood; 0 for none."""
     test: bool = True
@@ -204,10 +208,12 @@ def _model(
     if config.model == "nvdm" and config.super_topics:
         raise ValueError("Gaussian topics have no layer above: expected no `super_topics`.")
     rates = config.rates * (1 + len(config.super_topics) if len(config.rates) == 1 else 1)
+    estimators = [parse_estimator(name) for name in names]
     model = topic_network(
         documents.words,
         documents.unigram(smoothing=0.5),
-        None if config.model == "nvdm" else [parse_estimator(name) for name in names],
+        None if config.model == "nvdm" else estimators,
+        samples=estimators[0].samples,
         topics=config.topics,
         super_topics=config.super_topics,
         rates=rates,
@@ -256,6 +262,10 @@ def _evaluation(
             values["perplexity_test_corpus"] = found.corpus
             values["perplexity_relaxed"] = _per_document(model.training_value, batches(test))
             values["kl_test"] = found.kl
+            if config.refine:
+                found = perplexity(model, batches(test), config.draws, config.refine)
+                values["perplexity_refined"] = found.document
+                values["perplexity_refined_corpus"] = found.corpus
             if config.importance_draws:
                 values["perplexity_importance"] = _per_document(
                     lambda x: -model.log_likelihood(x, config.importance_draws), batches(test)

@@ -52,33 +52,39 @@ class NVDM(TopicNetwork):
         self.samples = samples
         self.head = nn.Linear(encoder.features, 2 * topics)
 
-    def _posterior(self, counts: Tensor) -> Normal:
-        mean, log_variance = self.head(self.encoder(counts)).chunk(2, -1)
+    def _posterior(self, features: Tensor) -> Normal:
+        mean, log_variance = self.head(features).chunk(2, -1)
         return Normal(mean, (log_variance / 2).exp())
 
     def loss(self, counts: Tensor, kl_weight: float | None = None) -> Tensor:
         """The negative ELBO of reparameterised draws, one number per document."""
-        q = self._posterior(counts)
-        z = q.rsample(torch.Size([self.samples]))  # (S, B, D)
-        return self.decoder.cost(counts, z).mean(0) + self._weight(kl_weight) * _divergence(q)
+        return self._bound(self.encoder(counts), counts, self.samples, self._weight(kl_weight))
 
-    def bound_parts(self, counts: Tensor, samples: int) -> tuple[Tensor, Tensor]:
+    def bound_of(self, features: Tensor, counts: Tensor) -> Tensor:
+        """The negative bound of four draws, differentiable in the features, ``(B,)``."""
+        return self._bound(features, counts, samples=4, weight=1.0)
+
+    def _bound(self, features: Tensor, counts: Tensor, samples: int, weight: float) -> Tensor:
+        q = self._posterior(features)
+        z = q.rsample(torch.Size([samples]))  # (S, B, D)
+        return self.decoder.cost(counts, z).mean(0) + weight * _divergence(q)
+
+    def bound_parts(self, features: Tensor, counts: Tensor, samples: int) -> tuple[Tensor, Tensor]:
         """Reconstruction and divergence of draws from the posterior, ``(S, B)`` each."""
-        q = self._posterior(counts)
+        q = self._posterior(features)
         cost = self.decoder.cost(counts, q.sample(torch.Size([samples])))
         return cost, _divergence(q).expand_as(cost)
 
-    def log_weights(self, counts: Tensor, samples: int) -> Tensor:
+    def log_weights(self, features: Tensor, counts: Tensor, samples: int) -> Tensor:
         """The log-weights of draws from the posterior, ``(S, B)``."""
-        q = self._posterior(counts)
+        q = self._posterior(features)
         z = q.sample(torch.Size([samples]))
         standard = Normal(torch.zeros_like(z), torch.ones_like(z))
         return (standard.log_prob(z) - q.log_prob(z)).sum(-1) - self.decoder.cost(counts, z)
 
-    @torch.no_grad()
-    def intensities(self, counts: Tensor, layer: int = -1) -> Tensor:
+    def means(self, features: Tensor, layer: int = -1) -> Tensor:
         """The posterior means, ``(B, D)``; there is one layer."""
-        return self._posterior(counts).mean
+        return self._posterior(features).mean
 
 
 def _divergence(q: Normal) -> Tensor:

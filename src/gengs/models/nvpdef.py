@@ -59,6 +59,7 @@ from torch.distributions import Distribution, Independent, kl_divergence
 
 from ..distributions.temperature import Schedule
 from ..estimators.base import Estimator
+from ..estimators.midcdf import MidCDF
 from ..estimators.nvil import NVIL
 from .bag_of_words import BagEncoder, WordDecoder
 from .latents import draws_of
@@ -182,26 +183,41 @@ class NVPDEF(TopicNetwork):
         first = self.estimators[0]
         if isinstance(first, NVIL):
             first.context = torch.log1p(counts)
-        weight = self._weight(kl_weight)
-        return self._descend(0, None, features, counts, weight)
+        own = [cast(Estimator, estimator) for estimator in self.estimators]
+        return self._descend(0, None, features, counts, self._weight(kl_weight), own)
+
+    def bound_of(self, features: Tensor, counts: Tensor) -> Tensor:
+        """The negative bound of exact draws, differentiable in the features, ``(B,)``.
+
+        By the mid-CDF estimator, whichever the model was trained with: evaluations are the same for
+        all.
+        """
+        best = [MidCDF(4), *(MidCDF() for _ in self.estimators[1:])]
+        return self._descend(0, None, features, counts, 1.0, best)
 
     def _descend(
-        self, k: int, above: Tensor | None, features: Tensor, counts: Tensor, weight: float
+        self,
+        k: int,
+        above: Tensor | None,
+        features: Tensor,
+        counts: Tensor,
+        weight: float,
+        estimators: Sequence[Estimator],
     ) -> Tensor:
         """The estimated cost of layers k and below, ``(*, B)``."""
         q, p = self.laws(k, above, features)
         last = k == len(self.layers) - 1
         if self.stack == "mean-field" and not last:
-            below = self._descend(k + 1, q.mean, features, counts, weight)
+            below = self._descend(k + 1, q.mean, features, counts, weight, estimators)
             return below + weight * kl_divergence(q, p).sum(-1)
-        estimator = cast(Estimator, self.estimators[0 if self.stack == "mean-field" else k])
+        estimator = estimators[0 if self.stack == "mean-field" else k]
         multi_sample = estimator.objective == "multi-sample bound"
 
         def cost(z: Tensor) -> Tensor:
             if last:
                 value = self.decoder.cost(counts, z)
             else:
-                value = self._descend(k + 1, z, features, counts, weight)
+                value = self._descend(k + 1, z, features, counts, weight, estimators)
             if multi_sample:  # its cost is the whole negative log-weight
                 value = value + weight * (q.log_prob(z) - p.log_prob(z)).sum(-1)
             return value
@@ -229,27 +245,26 @@ class NVPDEF(TopicNetwork):
 
     # ---------------------------------------------------------------- evaluation, by exact draws
 
-    def bound_parts(self, counts: Tensor, samples: int) -> tuple[Tensor, Tensor]:
+    def bound_parts(self, features: Tensor, counts: Tensor, samples: int) -> tuple[Tensor, Tensor]:
         """Reconstruction and divergence of ancestral draws from the posterior, ``(S, B)`` each."""
-        z, parts = self._ancestors(counts, samples, lambda q, p, z: kl_divergence(q, p))
+        z, parts = self._ancestors(features, samples, lambda q, p, z: kl_divergence(q, p))
         cost = self.decoder.cost(counts, z)
         return cost, parts.expand_as(cost)
 
-    def log_weights(self, counts: Tensor, samples: int) -> Tensor:
+    def log_weights(self, features: Tensor, counts: Tensor, samples: int) -> Tensor:
         """The log-weights of ancestral draws from the posterior, ``(S, B)``."""
-        z, parts = self._ancestors(counts, samples, lambda q, p, z: q.log_prob(z) - p.log_prob(z))
+        z, parts = self._ancestors(features, samples, lambda q, p, z: q.log_prob(z) - p.log_prob(z))
         return -self.decoder.cost(counts, z) - parts
 
     def _ancestors(
         self,
-        counts: Tensor,
+        features: Tensor,
         samples: int,
         part: Callable[[Distribution, Distribution, Tensor], Tensor],
     ) -> tuple[Tensor, Tensor]:
         """Draws of the last layer ``(S, B, D)``, and the sum over layers of a part of the bound."""
-        features = self.encoder(counts)
         above: Tensor | None = None
-        total = torch.zeros((), device=counts.device)
+        total = torch.zeros((), device=features.device)
         z = total
         for k in range(len(self.layers)):
             q, p = self.laws(k, above, features)
@@ -259,10 +274,8 @@ class NVPDEF(TopicNetwork):
             above = q.mean if self.stack == "mean-field" else z
         return z, total
 
-    @torch.no_grad()
-    def intensities(self, counts: Tensor, layer: int = -1) -> Tensor:
+    def means(self, features: Tensor, layer: int = -1) -> Tensor:
         """The posterior means of a layer, ``(B, D)``; layers above it are at their means."""
-        features = self.encoder(counts)
         above: Tensor | None = None
         for k in range(range(len(self.layers))[layer] + 1):
             above = self.laws(k, above, features)[0].mean

@@ -56,7 +56,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         posterior: ``"tilted"``, ``"implicit"`` or ``"explicit"``
             (:mod:`gengs.models.poisson_layer`).
         stack: What feeds what where there are super-topics (:mod:`gengs.models.nvpdef`).
-        gradient: The gradient estimator with its settings, such as ``"MidCDF"``, ``"GenGS(0.5)"``.
+        gradient: The gradient estimator with its settings, such as ``"MidCDF(2)"`` (two
+            draws of opposite sides), ``"GenGS(0.5)"``.
         hidden: The widths of the encoder's layers.
         dropout: The share of the encoder's features that is dropped while training.
         thinning: The share of a document's tokens hidden from the encoder while training.
@@ -70,6 +71,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         validation_fraction: How many to hold out, as a share.
         patience: How many passes without progress to wait for.
         n_draws: Exact draws per document in ``perplexity`` and ``score``.
+        n_refine: Steps that refine each document's posterior in ``transform``, ``perplexity`` and
+            ``score``, from where the encoder puts it (:mod:`gengs.models.refinement`): 20 are worth
+            their time where documents are new; 0 for none.
         random_state: A seed, for the same topics again.
         verbose: Whether to print a line after each pass.
         on_epoch: Called with the facts of each pass, for a progress display of your own.
@@ -98,7 +102,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         level: int = 30,
         posterior: PosteriorFamily = "tilted",
         stack: Stack = "generative",
-        gradient: str = "MidCDF",
+        gradient: str = "MidCDF(2)",
         hidden: Sequence[int] = (500,),
         dropout: float = 0.0,
         thinning: float = 0.0,
@@ -112,6 +116,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         validation_fraction: float = 0.1,
         patience: int = 3,
         n_draws: int = 4,
+        n_refine: int = 0,
         random_state: Any = None,
         verbose: bool = False,
         on_epoch: Callable[[dict[str, float]], object] | None = None,
@@ -136,6 +141,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.validation_fraction = validation_fraction
         self.patience = patience
         self.n_draws = n_draws
+        self.n_refine = n_refine
         self.random_state = random_state
         self.verbose = verbose
         self.on_epoch = on_epoch
@@ -176,6 +182,10 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             number = getattr(self, name)
             if not isinstance(number, (int, np.integer)) or number < 1:
                 raise ValueError(f"expected a positive integer `{name}`, but got {number!r}.")
+        if not isinstance(self.n_refine, (int, np.integer)) or self.n_refine < 0:
+            raise ValueError(
+                f"expected a non-negative integer `n_refine`, but got {self.n_refine!r}."
+            )
         return topic_network(
             words,
             unigram,
@@ -227,7 +237,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self, "network_")
         counts = self._counts(X, reset=False)
         self.network_.eval()
-        parts = [self.network_.intensities(batch) for batch in in_order(counts)]
+        refine = int(self.n_refine)
+        with fold_rng(self.trainer_.seed + 1):  # a refinement draws; the same draws each time
+            parts = [self.network_.intensities(x, refine=refine) for x in in_order(counts)]
         return torch.cat(parts).float().numpy()
 
     def perplexity(
@@ -254,7 +266,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         counts = self._counts(X, reset=False)
         self.network_.eval()
         with fold_rng(self.trainer_.seed + 1):  # the same draws each time
-            return perplexity(self.network_, in_order(counts), n_draws or self.n_draws)
+            draws = n_draws or self.n_draws
+            return perplexity(self.network_, in_order(counts), draws, int(self.n_refine))
 
     # --------------------------------------------------------------------------------- on disk
 

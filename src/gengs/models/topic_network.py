@@ -32,6 +32,7 @@ from torch import Tensor, nn
 
 from ..distributions.temperature import Schedule
 from .bag_of_words import BagEncoder, WordDecoder
+from .refinement import refined
 
 # logits of decoded draws that are held at once: 4 million numbers, 16 MB
 _MOST_NUMBERS = 1 << 22
@@ -67,17 +68,40 @@ class TopicNetwork(nn.Module, ABC):
     def loss(self, counts: Tensor, kl_weight: float | None = None) -> Tensor:
         """What training minimises, one number per document."""
 
+    # Posteriors are made from the encoder's features, which may have been refined on the way.
+
     @abstractmethod
-    def bound_parts(self, counts: Tensor, samples: int) -> tuple[Tensor, Tensor]:
+    def bound_of(self, features: Tensor, counts: Tensor) -> Tensor:
+        """The negative bound of exact draws, differentiable in the features, ``(B,)``."""
+
+    @abstractmethod
+    def bound_parts(self, features: Tensor, counts: Tensor, samples: int) -> tuple[Tensor, Tensor]:
         """Reconstruction and divergence of exact draws, ``(S, B)`` each."""
 
     @abstractmethod
-    def log_weights(self, counts: Tensor, samples: int) -> Tensor:
+    def log_weights(self, features: Tensor, counts: Tensor, samples: int) -> Tensor:
         r""":math:`\log p(d, z) - \log q(z \mid d)` of exact draws, ``(S, B)``."""
 
     @abstractmethod
-    def intensities(self, counts: Tensor, layer: int = -1) -> Tensor:
+    def means(self, features: Tensor, layer: int = -1) -> Tensor:
+        """The posterior means of a layer's latents, ``(B, D)``."""
+
+    def features(self, counts: Tensor, refine: int = 0) -> Tensor:
+        """What posteriors are made from, ``(B, H)``: the encoder's output, or better.
+
+        Args:
+            counts: Documents, ``(B, V)``.
+            refine: Steps of descent on each document's own bound (:mod:`.refinement`).
+        """
+        features: Tensor = self.encoder(counts)
+        if not refine:
+            return features
+        return refined(lambda moved: self.bound_of(moved, counts), features, refine)
+
+    @torch.no_grad()
+    def intensities(self, counts: Tensor, layer: int = -1, refine: int = 0) -> Tensor:
         """The posterior means of a layer's latents, ``(B, D)``: how much of each topic."""
+        return self.means(self.features(counts, refine), layer)
 
     def forward(self, counts: Tensor, kl_weight: float | None = None) -> Tensor:
         """The loss, so that wrappers (data parallel, compiled) can be called like the model."""
@@ -108,14 +132,15 @@ class TopicNetwork(nn.Module, ABC):
     # ---------------------------------------------------------------- evaluation, by exact draws
 
     @torch.no_grad()
-    def negative_elbo(self, counts: Tensor, samples: int = 1) -> Tensor:
+    def negative_elbo(self, counts: Tensor, samples: int = 1, refine: int = 0) -> Tensor:
         """The negative bound with exact draws, one number per document.
 
         Args:
             counts: Documents, ``(B, V)``.
             samples: How many draws to average over.
+            refine: Steps that refine each document's posterior.
         """
-        return sum(self._averages(counts, samples))  # type: ignore[return-value]
+        return sum(self._averages(counts, samples, refine))  # type: ignore[return-value]
 
     @torch.no_grad()
     def kl(self, counts: Tensor, samples: int = 1) -> Tensor:
@@ -126,15 +151,17 @@ class TopicNetwork(nn.Module, ABC):
     def log_likelihood(self, counts: Tensor, samples: int = 100) -> Tensor:
         """The importance-sampled log-likelihood, a bound from below, one number per document."""
         total = torch.full(counts.shape[:1], -torch.inf, device=counts.device)
+        features = self.features(counts)
         for portion in _portions(samples, counts):
-            weights = self.log_weights(counts, portion)
+            weights = self.log_weights(features, counts, portion)
             total = torch.logaddexp(total.to(weights), weights.logsumexp(0))
         return total - log(samples)
 
-    def _averages(self, counts: Tensor, samples: int) -> tuple[Tensor, Tensor]:
+    def _averages(self, counts: Tensor, samples: int, refine: int = 0) -> tuple[Tensor, Tensor]:
         sums = [torch.zeros(len(counts), device=counts.device) for _ in range(2)]
+        features = self.features(counts, refine)
         for portion in _portions(samples, counts):
-            for total, part in zip(sums, self.bound_parts(counts, portion), strict=True):
+            for total, part in zip(sums, self.bound_parts(features, counts, portion), strict=True):
                 total += part.sum(0)
         return sums[0] / samples, sums[1] / samples
 
@@ -144,19 +171,22 @@ class TopicNetwork(nn.Module, ABC):
 
 
 @torch.no_grad()
-def perplexity(model: TopicNetwork, batches: Iterable[Tensor], samples: int = 1) -> Perplexity:
+def perplexity(
+    model: TopicNetwork, batches: Iterable[Tensor], samples: int = 1, refine: int = 0
+) -> Perplexity:
     """The perplexities of documents that come in batches.
 
     Args:
         model: In evaluation mode.
         batches: Counts, ``(B, V)`` each.
         samples: Draws per document, averaged in the bound.
+        refine: Steps that refine each document's posterior.
     """
     per_document = bounds = tokens = divergences = 0.0
     documents = 0
     for counts in batches:
         lengths = counts.sum(-1).double()
-        cost, kl = (part.double() for part in model._averages(counts, samples))
+        cost, kl = (part.double() for part in model._averages(counts, samples, refine))
         filled = lengths > 0
         bound = (cost + kl)[filled]
         per_document += float((bound / lengths[filled]).sum())

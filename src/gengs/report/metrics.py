@@ -55,6 +55,7 @@ METRICS = {
         Metric("perplexity_test", "perplexity", -1, True, 0),
         Metric("perplexity_relaxed", "as trained", -1, True, 0),
         Metric("perplexity_test_corpus", "over the corpus", -1, False, 0),
+        Metric("perplexity_refined", "refined", -1, False, 0),
         Metric("perplexity_validation", "validation", -1, False, 0),
         Metric("perplexity_importance", "importance-sampled", -1, False, 0),
         Metric("kl_test", "KL", 0, False, 2, tabulated=False),

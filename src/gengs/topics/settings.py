@@ -56,8 +56,8 @@ class FitConfig:
     """The weight of the Gaussian prior on the topics' entries."""
     hidden: tuple[int, ...] = (500, 500)
     """The widths of the encoder's layers."""
-    estimator: str = "MidCDF"
-    """The gradient estimator with its settings, such as MidCDF, "GenGS(0.5)", "RLOO(4)"."""
+    estimator: str = "MidCDF(2)"
+    """The gradient estimator with its settings: MidCDF(2), "GenGS(0.5)", "RLOO(4)" ..."""
     held_out: float = 0.05
     """Measure the perplexity on this share of the documents, at most 2,000 of them, which are then
     not trained on; 0 for none."""

@@ -39,8 +39,8 @@ PAPER = TopicsConfig(
 )
 """The paper's model with one layer, as far as it is known."""
 
-OURS = TopicsConfig(corpus="20news")
-"""The best that we know: the defaults."""
+OURS = TopicsConfig(corpus="20news", refine=20)
+"""The best that we know: the defaults. A second number has each document's posterior refined."""
 
 _DEEP = replace(PAPER, super_topics=(50,), rates=(1.1, 1.0), temperature=(3.0, 0.5))
 
@@ -131,13 +131,22 @@ def plan(budget: str = "small") -> Plan:
 def _tiny(config: TopicsConfig) -> TopicsConfig:
     supers = (4,) if config.super_topics else ()
     return replace(
-        config, corpus="sample", topics=8, super_topics=supers, hidden=(32,), epochs=1, draws=2
+        config,
+        corpus="sample",
+        topics=8,
+        super_topics=supers,
+        hidden=(32,),
+        epochs=1,
+        draws=2,
+        refine=2 if config.refine else 0,
     )
 
 
 def _short(config: TopicsConfig) -> TopicsConfig:
     """Few epochs for the paper's models; those with the defaults keep all of theirs."""
-    return replace(config, epochs=12 if config.weigh == "tokens" else 30, evaluate_every=6)
+    if config.weigh == "documents":
+        return config
+    return replace(config, epochs=12, evaluate_every=6)
 
 
 def _long(config: TopicsConfig, seed: int, corpus: str, topics: int) -> TopicsConfig:
