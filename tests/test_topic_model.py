@@ -257,3 +257,17 @@ def test_a_fit_that_diverged_has_an_infinite_perplexity():
         counts
     )
     assert model.perplexity(counts) == float("inf")
+
+
+def test_refined_documents_have_a_better_bound(counts):
+    train, test = load_corpus("sample")
+    settings = {"n_components": 20, "hidden": (64,), "rates": 10.0, "level": 30}
+    model = small(**settings, max_iter=12, n_draws=10).fit(train)
+    encoded, mixtures = model.perplexity(test), model.transform(test)
+    model.set_params(n_refine=10)
+    assert model.perplexity(test) < 0.99 * encoded  # two evaluations alike differ by 0.1 %
+    moved = model.transform(test)
+    assert not np.array_equal(moved, mixtures)
+    np.testing.assert_array_equal(model.transform(test), moved)
+    with pytest.raises(ValueError, match="non-negative integer `n_refine`"):
+        small(n_refine=-1).fit(counts)

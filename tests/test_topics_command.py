@@ -122,6 +122,12 @@ def test_apply(fitted, tmp_path, capsys):
                  str(tmp_path / "all.npy")]) == 0  # fmt: skip
     expected = np.load(fitted / "out" / "document_topics.npy")
     np.testing.assert_allclose(np.load(tmp_path / "all.npy"), expected, rtol=1e-4)
+    refined = [str(tmp_path / name) for name in ("refined.npy", "again.npy")]
+    for file in refined:
+        main(["topics", "apply", model, str(fitted / "corpus.jsonl"), "--refine", "3", "-o", file])
+    moved, again = (np.load(file) for file in refined)
+    np.testing.assert_array_equal(moved, again)
+    assert 0 < np.abs(moved - expected).mean() < 3
     capsys.readouterr()
     (tmp_path / "new.txt").write_text("mail server\n\nunknownword mail\n")
     table = tmp_path / "new.csv"
@@ -252,6 +258,8 @@ def test_models_that_cannot_be_applied(fitted, tmp_path, capsys):
     assert "no finished topic model" in fails(capsys, "apply", tmp_path, text, "-o", out)
     assert "there is no topic model" in fails(capsys, "show", tmp_path / "none.safetensors")
     assert "a .csv or .npy file" in fails(capsys, "apply", fitted / "out", text, "-o", "a.xls")
+    said = fails(capsys, "apply", fitted / "out", text, "-o", out, "--refine", "-1")
+    assert "a --refine of at least 0" in said
     text.write_text("")
     assert "there are none" in fails(capsys, "apply", fitted / "out", text, "-o", out)
     assert list(tmp_path.iterdir()) == [text]  # no partial files

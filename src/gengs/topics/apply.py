@@ -26,7 +26,10 @@ def apply(command: TopicsApply) -> None:
     """
     if command.out.suffix not in (".csv", ".npy"):
         raise ValueError(f"expected a .csv or .npy file to write, but got {command.out}.")
+    if command.refine < 0:
+        raise ValueError(f"expected a --refine of at least 0, but got {command.refine}.")
     saved = load_model(command.model)
+    saved.model.n_refine = command.refine
     source = open_source(command.corpus, command.reading)
     tally = Tally()
     documents = _counted(source, saved, tally, command.model)

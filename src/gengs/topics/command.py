@@ -54,6 +54,8 @@ class TopicsApply:
     """A file of documents, as for gengs topics fit."""
     out: Out = Path("document_topics.csv")
     """The file to write: .csv or .npy."""
+    refine: int = 0
+    """Steps that refine each document's posterior: slower and better, 20 are enough."""
     reading: Reading = field(default_factory=Reading)
 
     def run(self) -> None:
