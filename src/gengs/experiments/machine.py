@@ -35,7 +35,7 @@ class Machine:
     tensorboard: bool = False
     """Write scalars for TensorBoard to the folder."""
     progress: bool = True
-    """Show the progress."""
+    """Whether to show the progress."""
 
     def __post_init__(self) -> None:
         for name in ("devices", "checkpoint_steps"):

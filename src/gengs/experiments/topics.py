@@ -124,7 +124,7 @@ class TopicsConfig:
     importance_draws: int = 0
     """Draws for the importance-sampled likelihood; 0 for none."""
     test: bool = True
-    """Evaluate on the test documents; leave them alone while settings are being chosen."""
+    """Whether to evaluate on the test documents: not while settings are being chosen."""
     seed: int = 0
     """Of weights, order of the documents, and draws."""
 

@@ -35,7 +35,7 @@ class TopicsFit:
     checkpoint_seconds: float = 60.0
     """Save when this much time has passed."""
     progress: bool = True
-    """Show the progress."""
+    """Whether to show the progress."""
 
     def run(self) -> None:
         """Read, count, train, write."""
