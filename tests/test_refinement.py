@@ -82,3 +82,20 @@ def test_nothing_but_the_posterior_moves():
 def test_documents_without_words_have_a_posterior_too():
     model = network(sizes=(3,)).eval()
     assert torch.isfinite(model.intensities(torch.zeros(2, WORDS), refine=3)).all()
+
+
+def test_inference_mode_and_empty_batches():
+    model = network(sizes=(3,)).eval()
+    with torch.inference_mode():
+        x = documents()
+        assert torch.isfinite(model.negative_elbo(x, refine=2)).all()
+    assert model.negative_elbo(x[:0].clone(), refine=2).shape == (0,)
+
+
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_a_diverged_model_has_an_infinite_perplexity(gaussian):
+    model = NVDM(BagEncoder(WORDS, (16,)), 3) if gaussian else network(sizes=(3,))
+    with torch.no_grad():
+        model.decoder.weight.copy_(torch.randn_like(model.decoder.weight) * 3e35)
+    x = torch.poisson(torch.full((6, WORDS), 3.0))
+    assert perplexity(model.eval(), [x], 2, refine=3).document == float("inf")

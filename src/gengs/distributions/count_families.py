@@ -32,7 +32,7 @@ from .families import Family, register_family
 from .given import gave, log_success_and_failure, times, widen
 from .poisson_table import poisson_table
 from .special import log_beta_tail, log_poisson_tail, safe_log
-from .validation import inspectable
+from .validation import inspectable, ordinary
 
 _LARGEST_IN_FLOAT32 = 64
 """Past this integer, ``k log λ`` loses more than four digits of the PMF in ``float32``."""
@@ -52,7 +52,7 @@ class _Poisson(Family):
 
     def clipped_log_pmf(self, k: Tensor, nothing_below: bool) -> Tensor:
         simple = k.dim() == 1 and nothing_below and _known_to_be_small(k)
-        if simple and inspectable(self.rate) and self.rate.numel():
+        if simple and ordinary(self.rate) and self.rate.numel():
             least, largest = (float(end) for end in self.rate.detach().aminmax())
             if least > 0:  # the usual case, without a dozen passes over the table
                 self.all_possible = True

@@ -126,11 +126,11 @@ def tensors_of(law: Distribution) -> Iterator[tuple[Distribution, str, Tensor]]:
             yield from tensors_of(value)
 
 
-_INTERVALS: dict[constraints.Constraint, Callable[[float, float], bool]] = {
-    constraints.nonnegative: lambda low, high: low >= 0 and high < math.inf,
-    constraints.positive: lambda low, high: low > 0 and high < math.inf,
-    constraints.unit_interval: lambda low, high: low >= 0 and high <= 1,
-}
+_INTERVALS: list[tuple[constraints.Constraint, Callable[[float, float], bool]]] = [
+    (constraints.nonnegative, lambda low, high: low >= 0 and high < math.inf),
+    (constraints.positive, lambda low, high: low > 0 and high < math.inf),
+    (constraints.unit_interval, lambda low, high: low >= 0 and high <= 1),
+]
 """Whether all is well with numbers between two ends, by a look at the ends."""
 
 
@@ -149,9 +149,11 @@ def check_parameters(family: Family) -> None:
             continue
         if constraint is constraints.simplex and value.dtype.itemsize < 4:
             continue  # half precision sums to 1 up to three digits, torch asks for six
-        well = _INTERVALS.get(constraint) if name != "logits" else None
-        if well is not None and well(*(float(end) for end in value.detach().aminmax())):
-            continue
+        known = [well for interval, well in _INTERVALS if interval is constraint]
+        if known and name != "logits":
+            low, high = (float(end) for end in value.detach().aminmax())
+            if known[0](low, high):
+                continue
         owner = type(law).__name__
         if name != "logits":  # ±inf logits are point masses
             require_finite(name, value, owner)

@@ -29,6 +29,7 @@ from torch.distributions.utils import lazy_property
 from torch.types import _size
 
 from .inverse import inverse_cdf_index
+from .sums import product
 from .validation import inspectable, require_finite, validates
 from .weights import at_least_float32, log_of_weights, normalise
 
@@ -170,7 +171,7 @@ class Finite(Distribution):
         weights = weights.to(torch.promote_types(atoms.dtype, weights.dtype))
         atoms = atoms.to(weights.dtype)
         if atoms.dim() == 1:
-            return weights @ atoms
+            return product(weights, atoms)
         return (weights.reshape(weights.shape + (1,) * self.event_dim) * atoms).sum(
             -1 - self.event_dim
         )

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
-from .sums import sum_to
+from .sums import product, sum_to
 
 
 def fused_value(
@@ -65,7 +65,7 @@ class _FusedValue(torch.autograd.Function):
         if not all_possible:
             threshold(unnormalised, 2 * math.exp(floor), 0.0, inplace=True)
         rows = torch.stack([atoms, torch.ones_like(atoms)])
-        weighted, total = rows @ unnormalised.view(-1, len(atoms)).t()
+        weighted, total = product(rows, unnormalised.view(-1, len(atoms)).t())
         value = weighted.div_(total)
         ctx.save_for_backward(logits, unnormalised, total, value, rows)
         ctx.temperature = temperature
@@ -77,11 +77,9 @@ class _FusedValue(torch.autograd.Function):
         if torch.is_grad_enabled():
             return _differentiable_backward(grad, logits, unnormalised, rows[0], ctx.temperature)
         # scale · (atoms - value) is one matrix product of rank two
-        factors = total.new_empty(2, len(total))
-        scale, offset = factors
-        torch.div(grad.reshape(-1), total, out=scale).div_(ctx.temperature)
-        torch.mul(scale, value, out=offset).neg_()
-        gradient = (factors.t() @ rows).view_as(unnormalised).mul_(unnormalised)
+        scale = grad.reshape(-1) / (total * ctx.temperature)
+        factors = torch.stack([scale, -scale * value])
+        gradient = product(factors.t(), rows).view_as(unnormalised).mul_(unnormalised)
         return sum_to(gradient, logits.shape), None, None, None, None
 
 
@@ -91,6 +89,6 @@ def _differentiable_backward(
     possible = logits > -torch.inf  # -inf - (-inf) must not become NaN
     shift = (logits - logits.detach()).where(possible, 0.0)
     weights = (unnormalised.log() + shift / temperature).softmax(-1)
-    deviation = atoms - (weights @ atoms).unsqueeze(-1)
+    deviation = atoms - product(weights, atoms).unsqueeze(-1)
     gradient = grad.unsqueeze(-1) * weights * deviation / temperature
     return sum_to(gradient, logits.shape), None, None, None, None

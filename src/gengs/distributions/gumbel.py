@@ -15,10 +15,12 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["conditional_gumbel", "inside_transform", "log_exponential", "standard_gumbel"]
+__all__ = ["conditional_gumbel", "log_exponential", "standard_gumbel"]
 
 import torch
 from torch import Tensor
+
+from .validation import inside_transform
 
 _BITS = 31
 _TWICE_31_BITS = 0x7FFFFFFF_7FFFFFFF
@@ -100,8 +102,3 @@ def _minus_fine_uniform(
     finer = torch.rand(shape, **options).mul_(step).add_(step * 2.0**-8)  # type: ignore[call-overload]
     result: Tensor = (uniform + finer) * -shrink
     return result
-
-
-def inside_transform() -> bool:
-    """Whether a ``torch.func`` transform (vmap, grad) is running: its random ops are its own."""
-    return torch._C._functorch.peek_interpreter_stack() is not None

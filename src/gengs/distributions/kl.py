@@ -24,7 +24,7 @@ from .given import log_success_and_failure, times
 from .multinomial import multinomial_log_probs
 from .straight_through import StraightThrough
 from .sums import row_sums, sum_to
-from .validation import all_finite, inspectable
+from .validation import all_finite, inspectable, ordinary
 
 
 @register_kl(Finite, Finite)
@@ -103,7 +103,7 @@ def _binomial(q: Binomial, p: Binomial) -> Tensor:
 
 
 def _categorical_kl(log_q: Tensor, log_p: Tensor) -> Tensor:
-    if inspectable(log_q, log_p):
+    if ordinary(log_q, log_p):
         kl = _EverywherePositive.apply(log_q, log_p)
         if all_finite(kl):  # an impossible atom of q would make it NaN, one of p infinite
             return kl

@@ -31,6 +31,9 @@ from .validation import inspectable
 VALLEY = 0.01
 """An atom below this fraction of the largest atoms on both sides is bridged."""
 
+_FEW = 64
+"""Up to this many atoms, a square table of weights is nothing."""
+
 
 def midcdf_from_table(law: Finite, shape: torch.Size, valley: float = VALLEY) -> Tensor:
     """Draws from a law on ordered scalar atoms that carry the mid-CDF gradient.
@@ -111,7 +114,7 @@ class _FollowTable(torch.autograd.Function):
                 some = [t.reshape(-1, t.shape[-1])[bridged] for t in (table, index, down)]
                 own = atoms if atoms.dim() == 1 else atoms.expand_as(table).reshape(-1, n)[bridged]
                 hats = some[2] * _along_hats(own, some[0], some[1], ctx.valley)
-                moved.view(-1, n)[bridged] = hats
+                moved.view(-1, n)[bridged] = hats.to(moved.dtype)
         moved = sum_to(moved, logits.shape).to(logits.dtype)
         if torch.is_grad_enabled():
             moved = _NotTwice.apply(moved, grad, logits)
@@ -124,10 +127,11 @@ def _to_neighbours(atoms: Tensor, probs: Tensor, index: Tensor, scale: Tensor) -
     gaps = torch.nn.functional.pad(atoms.diff(dim=-1), (1, 1)) / 2  # none before, none beyond
     before, beyond = gaps[..., :-1], gaps[..., 1:]
     drawn = probs.gather(-1, index).clamp_min(torch.finfo(probs.dtype).tiny)
-    if atoms.dim() == 1:  # the weights of each atom's row, looked up: no pass to compare indices
+    if atoms.dim() == 1 and len(atoms) <= _FEW:
+        # the weights of each atom's row, looked up: no pass to compare indices
         rows = torch.tril((before + beyond).unsqueeze(-1).expand(-1, len(atoms)), -1)
         rows = rows + torch.diag(beyond)
-        weights = rows.index_select(0, index.reshape(-1)).view(*index.shape[:-1], -1)
+        weights = rows.index_select(0, index.reshape(-1)).view(*index.shape[:-1], len(atoms))
         return weights.to(probs.dtype).mul_(probs).mul_(scale / drawn)
     before, beyond = _at(before, index), _at(beyond, index)
     moved = probs * (scale * (before + beyond) / drawn)
@@ -164,9 +168,10 @@ def _near_a_valley(probs: Tensor, cdf: Tensor, index: Tensor, valley: float) -> 
     before = table.gather(-1, (index - 1).clamp_min_(0))
     beyond = table.gather(-1, (index + 1).clamp_max_(n - 1))
     at_most = cdf.expand(*index.shape[:-1], n).gather(-1, index)
-    above = (cdf[..., -1:] - at_most).to(probs.dtype)
-    at_most = at_most.to(probs.dtype)
-    below, few = at_most - own, 1.01 * valley
+    # subtracted in the CDF's wide arithmetic: beside a sure atom, float32 would leave nothing
+    sides = (at_most, at_most - own, cdf[..., -1:] - at_most)
+    at_most, below, above = (side.to(probs.dtype) for side in sides)
+    few = 1.01 * valley
     near = own < few * torch.minimum(below, above)
     near |= before < few * torch.minimum(below, above + own)
     near |= beyond < few * torch.minimum(at_most, above)

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from .special import log_poisson_tail, terms_to_add
+from .sums import product
 
 
 def poisson_table(rate: Tensor, size: int, largest: float) -> Tensor:
@@ -58,7 +59,7 @@ class _PoissonTable(torch.autograd.Function):
         else:
             log_tail.copy_(log_poisson_tail(flat.new_tensor([cut]), flat, True))
             tail_slope = _tail_slope(flat, log_tail, cut)
-        table = features.t() @ _rows(size, rate.dtype, rate.device)
+        table = product(features.t(), _rows(size, rate.dtype, rate.device))
         ctx.save_for_backward(rate, tail_slope)
         ctx.size = size
         return table.view(*rate.shape[:-1], size)
@@ -71,7 +72,8 @@ class _PoissonTable(torch.autograd.Function):
         if torch.is_grad_enabled():  # the slope that was kept is a number, this one a function
             log_tail = log_poisson_tail(rate.new_tensor([cut]), rate, True)
             tail_slope = _tail_slope(rate, log_tail, cut)
-        power, linear, tail, _ = (grad @ _rows(ctx.size, rate.dtype, rate.device).t()).split(1, -1)
+        rows = _rows(ctx.size, rate.dtype, rate.device)
+        power, linear, tail, _ = product(grad, rows.t()).split(1, -1)
         return power / rate + linear + tail * tail_slope, None, None
 
 

@@ -29,9 +29,9 @@ from torch.distributions import Distribution, constraints
 from torch.types import _size
 
 from .fused_value import fused_value
-from .gumbel import inside_transform, log_exponential
+from .gumbel import log_exponential
 from .truncate import as_finite
-from .validation import inspectable, validates
+from .validation import inspectable, ordinary, validates
 
 Temperature = float | Tensor
 
@@ -175,8 +175,7 @@ class Relaxed(Distribution):
             and self.atoms.dim() == 1
             and self.atoms.dtype == self.logits.dtype
             and not self.atoms.requires_grad
-            and inspectable(self.logits)
-            and not inside_transform()
+            and ordinary(self.logits)
         )
 
     def _tau_column(self, like: Tensor) -> Tensor:

@@ -10,12 +10,20 @@ because somebody else compiled a function.
 
 from __future__ import annotations
 
-__all__ = ["all_finite", "inspectable", "require_finite", "validates"]
+__all__ = [
+    "all_finite",
+    "inside_transform",
+    "inspectable",
+    "ordinary",
+    "require_finite",
+    "validates",
+]
 
 import math
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 
 def validates(validate_args: bool | None) -> bool:
@@ -29,6 +37,23 @@ def inspectable(*tensors: Tensor) -> bool:
         return False
     wrapped = torch._C._functorch.is_functorch_wrapped_tensor
     return not any(tensor.is_meta or wrapped(tensor) for tensor in tensors)
+
+
+def inside_transform() -> bool:
+    """Whether a ``torch.func`` transform (vmap, grad) is running: its random ops are its own."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def ordinary(*tensors: Tensor) -> bool:
+    """Whether nothing but backpropagation through plain tensors is going on.
+
+    Then a function with a gradient of its own may take the place of torch's operations. It may not
+    while a transform runs, also around tensors that are not transformed themselves, nor in forward
+    mode, nor with tensors that were made in inference mode, which cannot be kept for the way back.
+    """
+    if not inspectable(*tensors) or inside_transform() or forward_ad._current_level >= 0:
+        return False
+    return not (torch.is_grad_enabled() and any(tensor.is_inference() for tensor in tensors))
 
 
 def all_finite(tensor: Tensor) -> bool:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from .sums import row_sums
-from .validation import all_finite, inspectable
+from .validation import all_finite, inspectable, ordinary
 
 
 def at_least_float32(dtype: torch.dtype) -> torch.dtype:
@@ -53,7 +53,7 @@ def normalise(log_weights: Tensor, name: str, validate: bool) -> tuple[Tensor, b
         name: The argument they were given as, for messages.
         validate: Whether to raise where a row has NaN, +inf or no possible atom.
     """
-    if inspectable(log_weights) and log_weights.numel():
+    if ordinary(log_weights) and log_weights.numel():
         least, most = log_weights.detach().aminmax()
         if float(least) > -_MODERATE and float(most) < _MODERATE:  # neither is NaN
             return _Normalise.apply(log_weights), True

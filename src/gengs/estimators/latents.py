@@ -24,7 +24,7 @@ from ..distributions.families import tensors_of
 from ..distributions.finite import Finite
 from ..distributions.straight_through import StraightThrough
 from ..distributions.truncate import as_finite
-from ..distributions.validation import all_finite, inspectable
+from ..distributions.validation import all_finite, inside_transform, inspectable
 
 
 class Latents:
@@ -116,7 +116,7 @@ class Latents:
 
 def _with_checked_gradient(parameter: Tensor, owner: str) -> Tensor:
     """The same tensor; on the way back it refuses NaN and infinities."""
-    if not inspectable(parameter):  # nor would its gradient be
+    if not inspectable(parameter) or inside_transform():  # nor would its gradient be
         return parameter
 
     def refuse(grad: Tensor | None) -> None:

@@ -47,14 +47,17 @@ def refined(bound: Callable[[Tensor], Tensor], features: Tensor, steps: int) -> 
     start = features.detach()
     if steps == 0:
         return start
-    with torch.enable_grad():
+    with torch.inference_mode(False), torch.enable_grad():
         moved = start.clone().requires_grad_()
         first = _STEP * float(start.square().mean().sqrt())
         adam = torch.optim.Adam([moved], betas=(0.8, 0.95))
         for step in range(steps):
             adam.param_groups[0]["lr"] = first * (1 - step / steps)
             # of the features alone: the model's parameters keep the gradients they have
-            (moved.grad,) = torch.autograd.grad(bound(moved).sum(), moved)
+            try:
+                (moved.grad,) = torch.autograd.grad(bound(moved).sum(), moved)
+            except FloatingPointError:  # of a model that has diverged nothing is to be refined
+                return start
             adam.step()
     moved = moved.detach()
     with torch.no_grad():

@@ -96,7 +96,9 @@ class TopicNetwork(nn.Module, ABC):
         features: Tensor = self.encoder(counts)
         if not refine:
             return features
-        return refined(lambda moved: self.bound_of(moved, counts), features, refine)
+        with torch.inference_mode(False):  # tensors of that mode cannot be differentiated through
+            own = counts.clone() if counts.is_inference() else counts
+        return refined(lambda moved: self.bound_of(moved, own), features, refine)
 
     @torch.no_grad()
     def intensities(self, counts: Tensor, layer: int = -1, refine: int = 0) -> Tensor:
