@@ -45,6 +45,7 @@ from ..models.nvpdef import NVPDEF
 from ..models.topic_network import TopicNetwork, perplexity
 from ..models.topic_recipe import document_weights, topic_network, topic_optimizer
 from ..models.topic_words import top_words, topics_as_json
+from ..models.turning import Turning
 from ..spec import parse_estimator
 from ..study.atomic import write_atomically
 from ..study.nonfinite import dumps
@@ -101,6 +102,8 @@ class TopicsConfig:
     """The weight of the Gaussian prior on the topics' entries."""
     weigh: Literal["documents", "tokens"] = "documents"
     """Whether all documents count the same in the training loss, or all tokens."""
+    turn: bool = True
+    """Whether to turn the topics, after a third of the steps, to where each has few words."""
     batch_size: int = 64
     """Documents in a step."""
     learning_rate: float = 2e-3
@@ -174,6 +177,8 @@ def build_topics(config: TopicsConfig, documents: Corpus, test: Corpus) -> tuple
         return {"loss": loss, "nats_per_word": words}
 
     optimizer = topic_optimizer(model, config.learning_rate, config.weight_decay)
+    if config.turn:
+        schedules["turning"] = Turning(model, optimizer, steps)
     if config.decay == "cosine":
         schedules["learning_rate"] = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     task = Task(

@@ -23,7 +23,7 @@ from torch.distributions import Normal
 
 from ..distributions.temperature import Schedule
 from .bag_of_words import BagEncoder, WordDecoder
-from .topic_network import TopicNetwork
+from .topic_network import Rows, TopicNetwork
 
 
 class NVDM(TopicNetwork):
@@ -81,6 +81,10 @@ class NVDM(TopicNetwork):
         z = q.sample(torch.Size([samples]))
         standard = Normal(torch.zeros_like(z), torch.ones_like(z))
         return (standard.log_prob(z) - q.log_prob(z)).sum(-1) - self.decoder.cost(counts, z)
+
+    def rows_of_means(self) -> list[tuple[nn.Parameter, Rows]]:
+        """The first half of the head's outputs."""
+        return [(p, lambda tensor: tensor[: len(tensor) // 2]) for p in self.head.parameters()]
 
     def means(self, features: Tensor, layer: int = -1) -> Tensor:
         """The posterior means, ``(B, D)``; there is one layer."""

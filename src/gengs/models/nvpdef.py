@@ -65,7 +65,7 @@ from .bag_of_words import BagEncoder, WordDecoder
 from .latents import draws_of
 from .poisson_layer import PoissonLayer, PosteriorFamily
 from .positive import PositiveLinear
-from .topic_network import TopicNetwork
+from .topic_network import Rows, TopicNetwork
 
 Stack = Literal["chain", "mean-field", "generative"]
 """What feeds what in two or more layers."""
@@ -280,6 +280,17 @@ class NVPDEF(TopicNetwork):
         for k in range(range(len(self.layers))[layer] + 1):
             above = self.laws(k, above, features)[0].mean
         return above  # type: ignore[return-value]
+
+    def rows_of_means(self) -> list[tuple[nn.Parameter, Rows]] | None:
+        """The first raw number of each topic moves its mean: the slope, or the rate's logarithm."""
+        head, layer = self.heads[-1], self._layer(-1)
+        if layer.posterior_family == "implicit" or not isinstance(head, nn.Linear):
+            return None
+
+        def first(tensor: Tensor) -> Tensor:
+            return tensor.unflatten(0, (layer.size, layer.width))[:, 0]
+
+        return [(parameter, first) for parameter in head.parameters()]
 
     def hierarchy(self) -> list[Tensor]:
         """The positive weights from each layer to the next, ``(D_next, D)`` each."""

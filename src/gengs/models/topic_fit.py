@@ -19,6 +19,7 @@ import torch
 from ..data.sparse_batches import CompressedRows, SparseBatches, word_totals
 from .topic_network import TopicNetwork, perplexity
 from .topic_recipe import document_weights, topic_optimizer
+from .turning import Turning
 
 
 @contextmanager
@@ -69,10 +70,13 @@ class TopicFit:
         data = SparseBatches(counts, min(settings.batch_size, documents), self.seed, rows=rows)
         mean_length = float(word_totals(counts).sum()) / counts.shape[0] or 1.0
         total = settings.max_iter if epochs is None else epochs
+        # partial fits have no end, and nobody knows a third of it
+        turn = settings.turn and decay
+        turning = Turning(self.network, self.optimizer, total * len(data)) if turn else None
         best, waited, kept = math.inf, 0, None
         for epoch in range(total):
             span = (epoch / total, 1 / total) if decay else (0.0, 0.0)
-            facts = self._epoch(data, settings, mean_length, span)
+            facts = self._epoch(data, settings, mean_length, span, turning)
             if held_out is not None:
                 facts["perplexity"] = self._validate(counts, held_out, settings)
                 waited = 0 if facts["perplexity"] < best else waited + 1
@@ -90,7 +94,12 @@ class TopicFit:
             self.network.load_state_dict(kept)
 
     def _epoch(
-        self, data: SparseBatches, settings: Any, mean_length: float, span: tuple[float, float]
+        self,
+        data: SparseBatches,
+        settings: Any,
+        mean_length: float,
+        span: tuple[float, float],
+        turning: Turning | None,
     ) -> dict[str, float]:
         """One pass, which covers this ``span`` (begin, length) of the learning rate's way down."""
         self.network.train()
@@ -107,6 +116,8 @@ class TopicFit:
                 self.optimizer.zero_grad()
                 (loss + penalty).backward()
                 self.optimizer.step()
+                if turning is not None:
+                    turning.step()
                 losses += float(loss.detach())
         if not math.isfinite(losses):
             raise FloatingPointError(

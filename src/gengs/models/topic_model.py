@@ -64,6 +64,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         weight_decay: Of the encoder's matrices, decoupled from the gradient (AdamW).
         topic_penalty: The weight of the Gaussian prior on the topics' entries.
         weigh: Whether all documents count the same in training, or all tokens.
+        turn: Whether ``fit`` turns the topics, after a third of its passes, to directions in which
+            each has few words (:mod:`gengs.models.turning`): topics that can be read.
         max_iter: The number of passes over the documents.
         batch_size: Documents in a step.
         learning_rate: Of Adam; ``fit`` lets it fall to zero along a cosine.
@@ -109,6 +111,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         weight_decay: float = 0.3,
         topic_penalty: float = 0.5,
         weigh: TopicWeights = "documents",
+        turn: bool = True,
         max_iter: int = 30,
         batch_size: int = 64,
         learning_rate: float = 2e-3,
@@ -134,6 +137,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.weight_decay = weight_decay
         self.topic_penalty = topic_penalty
         self.weigh = weigh
+        self.turn = turn
         self.max_iter = max_iter
         self.batch_size = batch_size
         self.learning_rate = learning_rate

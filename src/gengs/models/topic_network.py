@@ -23,7 +23,7 @@ from __future__ import annotations
 __all__ = ["Perplexity", "TopicNetwork", "perplexity"]
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import exp, inf, log
 from typing import NamedTuple
 
@@ -38,6 +38,10 @@ from .refinement import refined
 _MOST_NUMBERS = 1 << 22
 
 _MOST_NATS = 700.0  # exp of more is infinite in double precision
+
+
+Rows = Callable[[Tensor], Tensor]
+"""From a parameter to its part with a row for each topic, a view."""
 
 
 class Perplexity(NamedTuple):
@@ -122,6 +126,14 @@ class TopicNetwork(nn.Module, ABC):
     def hierarchy(self) -> list[Tensor]:
         """The positive weights from each layer to the next, ``(D_next, D)`` each."""
         return []
+
+    def rows_of_means(self) -> list[tuple[nn.Parameter, Rows]] | None:
+        """Where the topics' posterior means come from, so that they can turn with the topics.
+
+        Parameters, each with a function from it (or a tensor like it) to its part that has one row
+        for each topic; ``None`` where there is no such part.
+        """
+        return None
 
     def penalty(self) -> Tensor:
         """The squared norm of the topics, per typical change of an intensity.

@@ -2,7 +2,7 @@ r"""Topics as people read them: words, and topics above topics.
 
 A topic's words are those whose share of a document it raises most in absolute terms: with
 :math:`p_0 = \mathrm{softmax}(b)` the words of a document in which every intensity is the prior's
-mean, and :math:`p_k` those when topic k is two typical deviations stronger, the ranking is by
+mean, and :math:`p_k` those when topic k is four typical deviations stronger, the ranking is by
 :math:`p_k(w) - p_0(w)`. Ranking by the entries of R alone would list words so rare that they hardly
 ever occur.
 """
@@ -41,7 +41,7 @@ class Branch(NamedTuple):
     """What a unit of the super-topic adds to each child's rate."""
 
 
-def word_gains(model: TopicNetwork, deviations: float = 2.0) -> Tensor:
+def word_gains(model: TopicNetwork, deviations: float = 4.0) -> Tensor:
     """How much each topic, when strong, adds to each word's probability, ``(D, V)``."""
     decoder = model.decoder
     bias = decoder.bias.detach()

@@ -17,11 +17,12 @@ from torch import Tensor
 
 from ..data.corpus import Corpus
 from ..data.sparse_batches import SparseBatches
-from ..experiments.task import Task, Training
+from ..experiments.task import Stateful, Task, Training
 from ..metrics import inverted_rbo, npmi, topic_diversity
 from ..models.topic_model import TopicModel
 from ..models.topic_network import perplexity
 from ..models.topic_recipe import document_weights
+from ..models.turning import Turning
 from .settings import FitConfig
 
 _STEPS, _LEAST, _MOST = 2500, 3, 100  # about so many steps; so many passes
@@ -44,6 +45,7 @@ def build(config: FitConfig, corpus: Corpus) -> tuple[TopicModel, Task, Training
         gradient=config.estimator,
         hidden=config.hidden,
         topic_penalty=config.topic_penalty,
+        turn=config.turn,
         max_iter=epochs,
         batch_size=size,
         learning_rate=config.learning_rate,
@@ -61,12 +63,17 @@ def build(config: FitConfig, corpus: Corpus) -> tuple[TopicModel, Task, Training
         words = (losses.detach() / counts.sum(-1).clamp_min(1)).mean()
         return {"loss": loss, "nats_per_word": words}
 
+    schedules: dict[str, Stateful] = {
+        "learning_rate": torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    }
+    if config.turn:
+        schedules["turning"] = Turning(network, optimizer, steps)
     task = Task(
         modules={"model": network},
         step=step,
         data=data,
         optimizers=[optimizer],
-        schedules={"learning_rate": torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)},
+        schedules=schedules,
         evaluate=_evaluation(model, corpus, held_out),
     )
     every = max(1, epochs // _EVALUATIONS) * len(data)

@@ -56,6 +56,8 @@ class FitConfig:
     """The weight of the Gaussian prior on the topics' entries."""
     hidden: tuple[int, ...] = (500, 500)
     """The widths of the encoder's layers."""
+    turn: bool = True
+    """Whether to turn the topics, after a third of the steps, to where each has few words."""
     estimator: str = "MidCDF(2)"
     """The gradient estimator with its settings: MidCDF(2), "GenGS(0.5)", "RLOO(4)" ..."""
     held_out: float = 0.05

@@ -36,6 +36,7 @@ PAPER = TopicsConfig(
     learning_rate=1e-3,
     weight_decay=0.0,
     topic_penalty=0.0,
+    turn=False,
 )
 """The paper's model with one layer, as far as it is known."""
 
