@@ -18,11 +18,15 @@ from typing import Any
 import numpy as np
 import sklearn
 import torch
+from safetensors.torch import load_file
 from sklearn.decomposition import LatentDirichletAllocation
 
 import gengs
 from gengs.data.corpus import Corpus
 from gengs.data.text import load_corpus
+from gengs.experiments.topics import build_topics
+from gengs.metrics import npmi, topic_diversity
+from gengs.models.topic_words import top_words
 from gengs.study.atomic import write_atomically
 from gengs.study.paper import TABLE2, TABLE2_OTHERS
 from gengs.study.plan import Plan, Run, read_plan
@@ -45,14 +49,16 @@ def unigram(train: Corpus, test: Corpus) -> tuple[float, float]:
     return float(np.exp(-(bounds / lengths).mean())), float(np.exp(-bounds.sum() / lengths.sum()))
 
 
-def lda(folder: Path, name: str, train: Corpus, test: Corpus, topics: int) -> tuple[float, float]:
-    """LDA's perplexities, measured once for a study."""
+def lda(folder: Path, name: str, train: Corpus, test: Corpus, topics: int) -> list[float]:
+    """LDA's perplexities, coherence and diversity, measured once for a study."""
     file = folder / f"lda-{name}-{topics}.json"
     if not file.exists():
         model = LatentDirichletAllocation(topics, random_state=0).fit(train.counts)
-        write_atomically(file, json.dumps(lda_perplexity(model, test)).encode())
-    document, corpus = json.loads(file.read_text())
-    return float(document), float(corpus)
+        first = np.argsort(-model.components_, 1)[:, :10]
+        words = [[train.vocabulary[k] for k in row] for row in first]
+        facts = [float(npmi(words, train).mean()), topic_diversity(words)]
+        write_atomically(file, json.dumps([*lda_perplexity(model, test), *facts]).encode())
+    return [float(number) for number in json.loads(file.read_text())]
 
 
 def last_evaluation(folder: Path) -> dict[str, Any] | None:
@@ -73,7 +79,18 @@ def published(run: Run) -> str:
     return "—" if value is None else f"{value:.0f}"
 
 
-def line(run: Run, found: dict[str, Any]) -> str:
+def coherence(run: Run, folder: Path) -> tuple[float, float]:
+    """NPMI and diversity of the topics' first words, from the weights: the same ranking for all."""
+    train, test = load_corpus(run.config.corpus)
+    model: Any = build_topics(run.config, train, test)[0].modules["model"]
+    weights = load_file(folder / "weights.safetensors")
+    model.load_state_dict({name.removeprefix("model."): w for name, w in weights.items()})
+    words = [topic.words for topic in top_words(model, train.vocabulary)]
+    return float(npmi(words, train).mean()), topic_diversity(words)
+
+
+def line(run: Run, found: dict[str, Any], folder: Path) -> str:
+    coherent, diverse = coherence(run, folder)
     cells = [
         run.labels["row"],
         str(run.config.epochs),
@@ -82,8 +99,8 @@ def line(run: Run, found: dict[str, Any]) -> str:
         f"{found['perplexity_test_corpus']:.1f}",
         f"{found['perplexity_relaxed']:.1f}",
         f"{found['kl_test']:.1f}",
-        f"{found['npmi']:.3f}",
-        f"{found['diversity']:.2f}",
+        f"{coherent:.3f}",
+        f"{diverse:.2f}",
         published(run),
     ]
     return f"| {' | '.join(cells)} |"
@@ -94,8 +111,12 @@ def write_table(plan: Plan, folder: Path, data: str, column: str) -> int:
     runs = [r for r in plan.runs if r.labels["data"] == data and r.labels["column"] == column]
     if not runs:
         return 0
-    done = [(run, last_evaluation(folder / "runs" / run.id)) for run in runs]
-    lines = [(found["perplexity_test"], line(run, found)) for run, found in done if found]
+    done = [(run, folder / "runs" / run.id) for run in runs]
+    lines = [
+        (found["perplexity_test"], line(run, found, place))
+        for run, place in done
+        if (found := last_evaluation(place))
+    ]
     if not lines:
         return len(runs)
     print(f"## {data}, {column}, {runs[0].config.topics} topics\n")
@@ -103,12 +124,11 @@ def write_table(plan: Plan, folder: Path, data: str, column: str) -> int:
     print("| --- |" + " ---: |" * 9)
     if column == "1 layer":
         train, test = load_corpus(data)
-        for name, numbers in (
-            ("unigram", unigram(train, test)),
-            ("scikit-learn LDA", lda(folder, data, train, test, runs[0].config.topics)),
-        ):
-            paper = "1091" if (name, data) == ("scikit-learn LDA", "20news") else ""
-            print(f"| {name} |  | {numbers[0]:.1f} |  | {numbers[1]:.1f} |  |  |  |  | {paper} |")
+        document, corpus = unigram(train, test)
+        print(f"| unigram |  | {document:.1f} |  | {corpus:.1f} |  |  |  |  |  |")
+        document, corpus, *facts = lda(folder, data, train, test, runs[0].config.topics)
+        shown = f"{facts[0]:.3f} | {facts[1]:.2f} | {'1091' if data == '20news' else ''}"
+        print(f"| scikit-learn LDA |  |  | {document:.1f} | {corpus:.1f} |  |  | {shown} |")
     for _, text in sorted(lines):
         print(text)
     print()
@@ -135,8 +155,8 @@ def main() -> None:
         "steps of descent on each test document's own bound, from the encoder's posterior. *As "
         "trained* is the estimator's own value: for GenGS that of relaxed counts, which is no "
         "perplexity of the discrete model, and most likely what the paper prints; for VIMCO a "
-        "multi-sample bound. KL is in nats per document. Paper: where it has a number for the same "
-        "data; reuters stands in for RCV1 and has none. LDA's line is its own bound, with topics "
+        "multi-sample bound. KL is in nats per document. NPMI (coherence) and diversity are those "
+        "of ten words of each topic. Paper: where it has a number for the same data; reuters stands in for RCV1 and has none. LDA's line is its own bound, with topics "
         "fixed; it looks for each document's best posterior, too.\n"
     )
     print(
