@@ -156,8 +156,9 @@ def main() -> None:
         "trained* is the estimator's own value: for GenGS that of relaxed counts, which is no "
         "perplexity of the discrete model, and most likely what the paper prints; for VIMCO a "
         "multi-sample bound. KL is in nats per document. NPMI (coherence) and diversity are those "
-        "of ten words of each topic. Paper: where it has a number for the same data; reuters stands in for RCV1 and has none. LDA's line is its own bound, with topics "
-        "fixed; it looks for each document's best posterior, too.\n"
+        "of ten words of each topic. Paper: where it has a number for the same data; reuters "
+        "stands in for RCV1 and has none. LDA's line is its own bound, with topics fixed; it looks "
+        "for each document's best posterior, too.\n"
     )
     print(
         "The paper's models have the passes of the budget, so they are not at their best; those "
