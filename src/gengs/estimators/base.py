@@ -186,14 +186,15 @@ class CheckedCost:
 
 def leads_to(costs: Tensor, values: Tensor) -> bool:
     """Whether a gradient of ``costs`` reaches ``values``; a decoder's own weights do not count."""
-    nodes, seen = [costs.grad_fn], set()
+    nodes, seen, goal = [costs.grad_fn], set(), values.grad_fn
     while nodes:
         node = nodes.pop()
-        if node is values.grad_fn:
+        if node is goal:
             return True
         if node is not None and node not in seen:
             seen.add(node)
-            nodes.extend(following for following, _ in node.next_functions)
+            # a layer's weights come after its inputs: the way to the values is found without them
+            nodes.extend(following for following, _ in reversed(node.next_functions))
     return False
 
 
