@@ -78,6 +78,23 @@ def test_posteriors_that_cannot_turn_are_left_alone():
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
 
 
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_diverged_model_is_left_to_the_checks_of_the_loss(bad):
+    model = network(sizes=(4,))
+    with torch.no_grad():
+        model.decoder.weight[0, 0] = bad
+    assert torch.equal(turn_topics(model), torch.eye(4))
+
+
+def test_more_topics_than_words_and_one_topic():
+    for topics in (WORDS + 3, 1):
+        model = network(sizes=(topics,), posterior="tilted")
+        before = model.decoder.weight.clone()
+        rotation = turn_topics(model)
+        torch.testing.assert_close(rotation @ rotation.t(), torch.eye(topics))
+        torch.testing.assert_close(rotation @ model.decoder.weight, before)
+
+
 def test_once_after_a_third_and_not_again_after_a_resume():
     torch.manual_seed(0)
     model = network(sizes=(4,))

@@ -33,13 +33,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..distributions.validation import all_finite
 from .topic_network import TopicNetwork
 
 _MOST_WORDS = 5000
 """Of a larger vocabulary, the most frequent ones decide."""
 
 
-def varimax(loadings: Tensor, iterations: int = 200, tolerance: float = 1e-6) -> Tensor:
+def varimax(loadings: Tensor, iterations: int = 100, tolerance: float = 1e-6) -> Tensor:
     """The orthogonal ``A``, ``(D, D)``, that makes the columns of ``loadings @ A`` pronounced.
 
     Args:
@@ -68,7 +69,7 @@ def turn_topics(model: TopicNetwork, optimizer: torch.optim.Optimizer | None = N
     """Turn the topics of a model, its encoder along; the rotation, ``(D, D)``.
 
     A posterior whose means are not linear in the encoder's features (an implicit one) cannot turn
-    along; such a model is left alone.
+    along; such a model is left alone, and so is one that has diverged.
 
     Args:
         model: With topics in any directions.
@@ -76,7 +77,7 @@ def turn_topics(model: TopicNetwork, optimizer: torch.optim.Optimizer | None = N
     """
     topics, bias = model.topics(), model.decoder.bias
     along = model.rows_of_means()
-    if along is None:
+    if along is None or not all_finite(topics):
         return torch.eye(len(topics), dtype=topics.dtype, device=topics.device)
     frequent = bias.topk(min(len(bias), _MOST_WORDS)).indices
     rotation = varimax(topics[:, frequent].t()).to(topics.dtype)
