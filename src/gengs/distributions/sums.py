@@ -14,7 +14,7 @@ from torch import Tensor
 
 def product(a: Tensor, b: Tensor) -> Tensor:
     """``a @ b`` in their own precision, also under autocast."""
-    if torch.is_autocast_enabled(a.device.type):
+    if not a.is_meta and torch.is_autocast_enabled(a.device.type):  # meta has no autocast
         with torch.autocast(a.device.type, enabled=False):
             return a @ b
     return a @ b
