@@ -1,4 +1,4 @@
-r"""Better posteriors for given documents: a few steps of descent for each, from the encoder's.
+r"""Better posteriors for given documents, by a few steps of descent from the encoder's.
 
 An encoder writes the posterior of any document in one pass; it was fitted to the training documents
 and misses the best posterior of a new one. The bound holds for every posterior, so one may look for
@@ -7,9 +7,9 @@ document are moved downhill,
 
 .. math:: h_d \leftarrow h_d - \eta\, \nabla_{h_d} \big(-\mathrm{ELBO}(d; h_d)\big),
 
-by Adam, with a step that falls to zero. Heads are linear and narrower than the features, so that
-every posterior of the family can be reached. A document whose bound did not get better, by fresh
-draws, keeps the encoder's features.
+by Adam, with a step that falls to zero. Heads are linear: where they are narrower than the
+features, every posterior of the family can be reached. A document whose bound did not get better,
+by fresh draws, keeps the encoder's features.
 
 References:
     | Semi-Amortized Variational Autoencoders (Kim et al., 2018), https://arxiv.org/abs/1802.02550
