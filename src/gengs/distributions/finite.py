@@ -29,6 +29,7 @@ from torch.distributions.utils import lazy_property
 from torch.types import _size
 
 from .inverse import inverse_cdf_index
+from .one_of import OneOf
 from .sums import product
 from .validation import inspectable, require_finite, validates
 from .weights import at_least_float32, log_of_weights, normalise
@@ -158,7 +159,7 @@ class Finite(Distribution):
     @constraints.dependent_property(is_discrete=True)
     def support(self) -> constraints.Constraint:
         """The set of atoms, as a constraint that can be checked."""
-        return _OneOf(self)
+        return OneOf(self)
 
     def mix(self, weights: Tensor, atoms: Tensor | None = None) -> Tensor:
         r"""The linear map :math:`\mathcal{T}(w) = \sum_k w_k c_k`: weights to values.
@@ -291,20 +292,3 @@ class Finite(Distribution):
             raise TypeError(
                 f"Finite.{what} needs scalar atoms; these have event_dim={self.event_dim}."
             )
-
-
-class _OneOf(constraints.Constraint):
-    """Values that equal one of a law's atoms."""
-
-    is_discrete = True
-
-    def __init__(self, law: Finite) -> None:
-        self._law = law
-        super().__init__()
-
-    @property
-    def event_dim(self) -> int:  # type: ignore[override]
-        return self._law.event_dim
-
-    def check(self, value: Tensor) -> Tensor:
-        return self._law.index_of(value)[1]

@@ -16,10 +16,11 @@ small hook :meth:`Estimator._estimate` does the mathematics.
 
 from __future__ import annotations
 
-__all__ = ["CheckedCost", "Cost", "Estimator", "attach", "train_beside"]
+__all__ = ["CheckedCost", "Cost", "Estimator", "as_in_training", "attach", "train_beside"]
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -99,6 +100,25 @@ class Estimator(nn.Module, ABC):
 
     def extra_repr(self) -> str:
         return "" if self.samples == 1 else f"samples={self.samples}"
+
+
+@contextmanager
+def as_in_training(estimators: nn.Module) -> Iterator[None]:
+    """Estimators (one, or a list of modules) draw as they do in training, and learn nothing.
+
+    Afterwards their modes and buffers, such as a running mean, are what they were.
+    """
+    modes = [(module, module.training) for module in estimators.modules()]
+    buffers = [(buffer, buffer.clone()) for buffer in estimators.buffers()]
+    estimators.train()
+    try:
+        with torch.enable_grad():  # without it, an estimator takes exact draws
+            yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+        for buffer, before in buffers:
+            buffer.data.copy_(before)
 
 
 def attach(value: Tensor, surrogate: Tensor) -> Tensor:

@@ -58,7 +58,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution, Independent, kl_divergence
 
 from ..distributions.temperature import Schedule
-from ..estimators.base import Estimator
+from ..estimators.base import Estimator, as_in_training
 from ..estimators.midcdf import MidCDF
 from ..estimators.nvil import NVIL
 from .bag_of_words import BagEncoder, WordDecoder
@@ -137,12 +137,11 @@ class NVPDEF(TopicNetwork):
 
     def _head(self, k: int, posterior: PosteriorFamily) -> nn.Module:
         """The layer that writes the raw numbers of the posterior of layer k."""
-        outputs = self._layer(k).size * self._layer(k).width
         if k == 0 or self.stack == "generative":
-            return _near_zero(nn.Linear(self.encoder.features, outputs))
+            return self._layer(k).head(self.encoder.features)
         if posterior == "explicit":
             return nn.Identity()  # a positive map makes the rate
-        return _near_zero(nn.Linear(self._layer(k - 1).size, outputs))
+        return self._layer(k).head(self._layer(k - 1).size)
 
     # ------------------------------------------------------------------------------ the two laws
 
@@ -231,17 +230,8 @@ class NVPDEF(TopicNetwork):
         For a relaxation it is the *relaxed* "negative ELBO", which is no bound, and the number that
         papers print; for VIMCO the multi-sample bound; for the others one more draw of the bound.
         """
-        modes = [estimator.training for estimator in self.estimators]
-        buffers = [(b, b.clone()) for b in self.estimators.buffers()]
-        self.estimators.train()
-        try:
-            with torch.enable_grad():  # without it, an estimator takes exact draws
-                return self.loss(counts, kl_weight=1.0).detach()
-        finally:
-            for estimator, mode in zip(self.estimators, modes, strict=True):
-                estimator.train(mode)
-            for buffer, before in buffers:
-                buffer.data.copy_(before)
+        with as_in_training(self.estimators):
+            return self.loss(counts, kl_weight=1.0).detach()
 
     # ---------------------------------------------------------------- evaluation, by exact draws
 
@@ -309,11 +299,3 @@ def _one_each(estimator: Estimator | Sequence[Estimator], layers: int) -> list[E
         if len(given) == layers
         else [given[0], *(deepcopy(given[0]) for _ in range(layers - 1))]
     )
-
-
-def _near_zero(layer: nn.Linear) -> nn.Linear:
-    """Start near raw numbers of zero, which mean a posterior near the prior."""
-    with torch.no_grad():
-        layer.weight.mul_(0.3)
-        layer.bias.zero_()
-    return layer

@@ -94,6 +94,14 @@ class PoissonLayer(nn.Module):
             return self.level
         return 2 if self.posterior_family == "tilted" else 1
 
+    def head(self, inputs: int) -> nn.Linear:
+        """A layer that writes raw numbers, near zero at first: posteriors near the prior."""
+        head = nn.Linear(inputs, self.size * self.width)
+        with torch.no_grad():
+            head.weight.mul_(0.3)
+            head.bias.zero_()
+        return head
+
     def prior(self, rate: Tensor | None = None) -> Distribution:
         """The prior of each count, of its own rates ``(D,)`` or of these ``(*, D)``."""
         return self.poisson(self.log_rate.exp() if rate is None else rate)

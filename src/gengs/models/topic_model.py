@@ -65,7 +65,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         topic_penalty: The weight of the Gaussian prior on the topics' entries.
         weigh: Whether all documents count the same in training, or all tokens.
         turn: Whether ``fit`` turns the topics, after a third of its passes, to directions in which
-            each has few words (:mod:`gengs.models.turning`): topics that can be read.
+            each has few words (:mod:`gengs.models.turning`): topics that can be read. Implicit
+            posteriors cannot turn along and are left alone.
         max_iter: The number of passes over the documents.
         batch_size: Documents in a step.
         learning_rate: Of Adam; ``fit`` lets it fall to zero along a cosine.

@@ -42,7 +42,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution, Independent, kl_divergence
 
 from ..distributions.temperature import Schedule
-from ..estimators.base import Estimator
+from ..estimators.base import Estimator, as_in_training
 from ..estimators.nvil import NVIL
 from .autoencoder import Autoencoder, intensities
 from .latents import CountLatents, PosteriorKind, draws_of
@@ -124,15 +124,8 @@ class VAE(Autoencoder):
         For a relaxation it is the *relaxed* "negative ELBO", which is no bound; for VIMCO the
         multi-sample bound; for the others one more draw of the negative ELBO.
         """
-        mode, buffers = self.estimator.training, [b.clone() for b in self.estimator.buffers()]
-        self.estimator.train()
-        try:
-            with torch.enable_grad():  # without it, an estimator takes exact draws
-                return self.loss(x, kl_weight=1.0).detach()
-        finally:
-            self.estimator.train(mode)
-            for buffer, before in zip(self.estimator.buffers(), buffers, strict=True):
-                buffer.data.copy_(before)
+        with as_in_training(self.estimator):
+            return self.loss(x, kl_weight=1.0).detach()
 
     def draw_prior(self, n: int) -> Tensor:
         """Exact draws from the prior, ``(n, D)``."""
