@@ -161,6 +161,8 @@ class Topics:
 
 def build_topics(config: TopicsConfig, documents: Corpus, test: Corpus) -> tuple[Task, Training]:
     """The task and its length: one function from the configuration to everything that trains."""
+    if config.refine < 0:  # before hours of training, not after
+        raise ValueError(f"expected a `refine` of at least 0, but got {config.refine}.")
     rows, held_out = _split(config, len(documents))
     seed_everything(config.seed)
     data = SparseBatches(documents, config.batch_size, config.seed, rows=rows)
