@@ -133,6 +133,7 @@ def test_the_test_documents_are_left_alone_where_asked(tmp_path):
         ({"level": 0}, "a `level` of atoms"),
         ({"rates": (1.0, 2.0)}, "a rate for each of 1 layers"),
         ({"estimator": "Magic"}, "there is no estimator"),
+        ({"refine": -1}, "`refine` of at least 0, but got -1"),
     ],
 )
 def test_bad_settings(changes, sentence):
@@ -150,8 +151,3 @@ def test_table_2_has_every_row_of_the_paper():
     assert {run.config.corpus for run in plan("smoke").runs} == {"sample"}
     corpora = {run.labels["data"] for run in plan("paper").runs}
     assert corpora == {"20news", "reuters"}
-
-
-def test_a_wrong_number_of_refining_steps_is_said_before_training():
-    with pytest.raises(ValueError, match="`refine` of at least 0, but got -1"):
-        build_topics(TopicsConfig(refine=-1), *load_corpus("sample"))
