@@ -11,7 +11,6 @@ from torch.distributions import Distribution, Independent, Poisson, constraints,
 
 import gengs
 from gengs import Finite, GenGS, MidCDF, Relaxed, midcdf_sample, truncate
-from gengs.distributions.inverse import wide_cdf
 from gengs.distributions.midcdf_table import _kept, _near_a_valley
 from gengs.distributions.validation import all_finite
 
@@ -145,7 +144,7 @@ def test_the_screen_finds_every_draw_beside_a_valley(spread):
     kept = torch.nn.functional.pad(_kept(probs, 0.01), (1, 1), value=True)
     beside = torch.cat([kept.gather(-1, index + k) for k in range(3)], -1).logical_not().any(-1)
     flagged = torch.zeros(3000, dtype=torch.bool)
-    flagged[_near_a_valley(probs, wide_cdf(probs), index, 0.01)] = True
+    flagged[_near_a_valley(probs, index, 0.01)] = True
     assert beside[0] and int(beside.sum()) > 20
     assert not (beside & ~flagged).any()
 

@@ -48,6 +48,13 @@ SMALL = {
 small_laws = pytest.mark.parametrize("law", SMALL.values(), ids=SMALL.keys())
 
 
+def test_a_window_that_begins_below_the_support():
+    q = gengs.truncate(Poisson(torch.tensor([2.0, 5.0])), low=-3, high=8)
+    inside = gengs.truncate(Poisson(torch.tensor([2.0, 5.0])), 9)
+    torch.testing.assert_close(q.probs[:, 3:], inside.probs)
+    assert torch.equal(q.probs[:, :3], torch.zeros(2, 3))
+
+
 @small_laws
 @pytest.mark.parametrize("rule", [{"level": 8}, {"low": 3, "high": 11}, {"low": 2, "high": 2}])
 def test_cut_is_the_clipped_law(law, rule):

@@ -51,8 +51,8 @@ class _Poisson(Family):
         return log_pmf.where(self._inside(k), -torch.inf).to(self.rate.dtype)
 
     def clipped_log_pmf(self, k: Tensor, nothing_below: bool) -> Tensor:
-        simple = k.dim() == 1 and nothing_below and _known_to_be_small(k)
-        if simple and ordinary(self.rate) and self.rate.numel():
+        from_zero = k.dim() == 1 and _known_to_be_small(k) and int(k[0]) == 0
+        if from_zero and ordinary(self.rate) and self.rate.numel():
             least, largest = (float(end) for end in self.rate.detach().aminmax())
             if least > 0:  # the usual case, without a dozen passes over the table
                 self.all_possible = True

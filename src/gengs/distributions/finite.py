@@ -60,8 +60,11 @@ class Finite(Distribution):
     arg_constraints = {"logits": constraints.real_vector, "probs": constraints.simplex}
     has_enumerate_support = True
 
-    all_possible = False
-    """Whether it is known, without a look, that no atom has probability zero."""
+    known_probs: Tensor | None = None
+    """The probabilities without a gradient, where making the law gave them: none of them is 0."""
+
+    consecutive = False
+    """Whether the atoms are known, without a look, to be integers in a row."""
 
     certificate: Certificate | None = None
     """What a truncation lost (see :class:`gengs.Certificate`); ``None`` for a law of its own."""
@@ -87,7 +90,7 @@ class Finite(Distribution):
         weights = given.to(at_least_float32(given.dtype))
         log_weights = weights if probs is None else log_of_weights(weights, validate)
         name = "logits" if probs is None else "probs"
-        log_pmf, self.all_possible = normalise(log_weights, name, validate)
+        log_pmf, self.known_probs = normalise(log_weights, name, validate)
         atoms = atoms.to(at_least_float32(atoms.dtype))
         if validate:
             require_finite("atoms", atoms, "Finite")
@@ -108,11 +111,11 @@ class Finite(Distribution):
     def _with_logits(self, logits: Tensor) -> Finite:
         """Another law on these atoms, which need no second look; ``logits`` are unnormalised."""
         wide = logits.to(at_least_float32(logits.dtype))
-        log_pmf, all_possible = normalise(wide, "logits", self._validate_args)
+        log_pmf, probs = normalise(wide, "logits", self._validate_args)
         law = Finite._of_log_pmf(
             self.atoms, log_pmf, self.event_dim, logits.dtype, self._validate_args
         )
-        law.all_possible = all_possible
+        law.known_probs, law.consecutive = probs, self.consecutive
         return law
 
     def _build(
@@ -255,7 +258,9 @@ class Finite(Distribution):
         law = self._get_checked_instance(Finite, _instance)
         logits = self.logits.expand(*batch_shape, self.num_atoms)
         law._build(self.atoms, logits, self.event_dim, self.dtype, self._validate_args)
-        law.certificate, law.all_possible = self.certificate, self.all_possible
+        law.certificate, law.consecutive = self.certificate, self.consecutive
+        if self.known_probs is not None:
+            law.known_probs = self.known_probs.expand(*batch_shape, self.num_atoms)
         return law
 
     def __repr__(self) -> str:

@@ -30,7 +30,7 @@ from .validation import all_finite, inspectable, ordinary
 @register_kl(Finite, Finite)
 def _finite_finite(q: Finite, p: Finite) -> Tensor:
     _require_equal_atoms(q, p)
-    return _categorical_kl(q.logits, p.logits)
+    return _categorical_kl(q.logits, p.logits, q.known_probs)
 
 
 @register_kl(Finite, Distribution)
@@ -40,7 +40,7 @@ def _finite_any(q: Finite, p: Distribution) -> Tensor:
         raise NotImplementedError(
             "kl_divergence of a Finite with vector atoms needs a Finite on the same atoms."
         )
-    return _categorical_kl(q.logits, family_of(p).log_pmf(q.atoms))
+    return _categorical_kl(q.logits, family_of(p).log_pmf(q.atoms), q.known_probs)
 
 
 @register_kl(StraightThrough, StraightThrough)
@@ -102,9 +102,11 @@ def _binomial(q: Binomial, p: Binomial) -> Tensor:
     return torch.where(n_q == n_p, same.squeeze(-1), exact)
 
 
-def _categorical_kl(log_q: Tensor, log_p: Tensor) -> Tensor:
+def _categorical_kl(log_q: Tensor, log_p: Tensor, probs: Tensor | None = None) -> Tensor:
+    """The divergence of log-PMFs ``(*batch, n)``; ``probs`` are those of ``q``, if at hand."""
     if ordinary(log_q, log_p):
-        kl = _EverywherePositive.apply(log_q, log_p)
+        probs = log_q.detach().exp() if probs is None else probs
+        kl = _EverywherePositive.apply(log_q, log_p, probs)
         if all_finite(kl):  # an impossible atom of q would make it NaN, one of p infinite
             return kl
     log_q, log_p = torch.broadcast_tensors(log_q, log_p)
@@ -118,14 +120,13 @@ class _EverywherePositive(torch.autograd.Function):
     """The divergence of PMFs without zeros, its sums by matrix products and little kept."""
 
     @staticmethod
-    def forward(ctx: Any, log_q: Tensor, log_p: Tensor) -> Tensor:
-        q = log_q.exp()
+    def forward(ctx: Any, log_q: Tensor, log_p: Tensor, q: Tensor) -> Tensor:
         terms = (log_q - log_p).mul_(q)
         ctx.save_for_backward(log_q, log_p, q, terms)
         return row_sums(terms).squeeze(-1)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         log_q, log_p, q, terms = ctx.saved_tensors
         if torch.is_grad_enabled():  # what was kept are numbers; these are functions
             q = log_q.exp()
@@ -136,7 +137,7 @@ class _EverywherePositive(torch.autograd.Function):
             to_q = sum_to((terms + q) * grad, log_q.shape)
         if ctx.needs_input_grad[1]:
             to_p = sum_to(-q * grad, log_p.shape)
-        return to_q, to_p
+        return to_q, to_p, None
 
 
 def _difference(log_q: Tensor, log_p: Tensor) -> Tensor:

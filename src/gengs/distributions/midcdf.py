@@ -60,8 +60,10 @@ from torch.types import _size
 from .given import gave, log_success_and_failure
 from .gumbel import log_exponential
 from .midcdf_table import VALLEY, midcdf_from_table
+from .plainly import plainly
 from .skellam import Skellam
 from .truncate import as_finite
+from .validation import ordinary
 
 
 def midcdf_sample(
@@ -127,8 +129,10 @@ def _follows(slope: Callable[..., Tensor]) -> Callable[..., Tensor]:
         if torch.compiler.is_compiling():  # no second derivatives there, so the plain form will do
             rate = slope(z, parameter.detach(), *constants)
             return z + (rate * (parameter - parameter.detach())).to(z.dtype)
-        return Follow.apply(z, parameter, *constants)
+        function = plain if ordinary(z, parameter) else Follow
+        return function.apply(z, parameter, *constants)
 
+    plain = plainly(Follow)
     return follow
 
 

@@ -17,16 +17,19 @@ from __future__ import annotations
 
 __all__ = ["VALLEY", "midcdf_from_table"]
 
+from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from .finite import Finite
 from .inverse import index_where, wide_cdf
+from .plainly import plainly
 from .stratified import stratified_uniforms
-from .sums import sum_to
-from .validation import inspectable
+from .sums import product, sum_to
+from .validation import inspectable, ordinary
 
 VALLEY = 0.01
 """An atom below this fraction of the largest atoms on both sides is bridged."""
@@ -49,8 +52,7 @@ def midcdf_from_table(law: Finite, shape: torch.Size, valley: float = VALLEY) ->
             f"(event_dim={law.event_dim}); GenGS, ReinMax and the score-function estimators do "
             "without an order."
         )
-    atoms, logits = _sorted(law)
-    probs = logits.detach().exp()
+    atoms, logits, probs = _sorted(law)
     cdf = wide_cdf(probs)
     uniforms = stratified_uniforms(shape, law.batch_shape, probs.device)
     index = index_where(cdf, shape, uniforms).unsqueeze(-1)
@@ -60,18 +62,23 @@ def midcdf_from_table(law: Finite, shape: torch.Size, valley: float = VALLEY) ->
     if valley == 0:
         bridged = index.new_empty(0)
     elif inspectable(probs):
-        bridged = _near_a_valley(probs, cdf, index, valley)
+        bridged = _near_a_valley(probs, index, valley)
     else:  # which draws are near one is not known before the graph is made
         bridged = None
-    return _FollowTable.apply(z, logits, index, atoms.detach(), probs, bridged, valley)
+    follow = _FollowPlainly if ordinary(z, logits) else _FollowTable
+    gaps = None if law.consecutive else atoms.detach().diff(dim=-1)
+    return follow.apply(z, logits, index, atoms.detach(), gaps, probs, bridged, valley)
 
 
-def _sorted(law: Finite) -> tuple[Tensor, Tensor]:
+def _sorted(law: Finite) -> tuple[Tensor, Tensor, Tensor]:
+    """Atoms in order, their log-probabilities, and their probabilities without gradient."""
     atoms, logits = law.atoms, law.logits
-    if inspectable(atoms) and bool((atoms.diff(dim=-1) > 0).all()):
-        return atoms, logits
+    probs = logits.detach().exp() if law.known_probs is None else law.known_probs
+    probs = probs.expand_as(logits)
+    if law.consecutive or (inspectable(atoms) and bool((atoms.diff(dim=-1) > 0).all())):
+        return atoms, logits, probs
     atoms, order = atoms.expand_as(logits).sort(-1)
-    return atoms, logits.gather(-1, order)
+    return atoms, logits.gather(-1, order), probs.gather(-1, order)
 
 
 class _FollowTable(torch.autograd.Function):
@@ -89,6 +96,7 @@ class _FollowTable(torch.autograd.Function):
         logits: Tensor,
         index: Tensor,
         atoms: Tensor,
+        gaps: Tensor | None,
         probs: Tensor,
         bridged: Tensor | None,
         valley: float,
@@ -97,19 +105,19 @@ class _FollowTable(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        *tensors, ctx.valley = inputs
+        _, *tensors, ctx.valley = inputs
         ctx.save_for_backward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        _, logits, index, atoms, probs, bridged = ctx.saved_tensors
+        logits, index, atoms, gaps, probs, bridged = ctx.saved_tensors
         n = probs.shape[-1]
         table = probs.expand(*index.shape[:-1], n)
         down = -grad.detach().unsqueeze(-1).to(table.dtype)
         if bridged is None:
             moved = down * _along_hats(atoms, table, index, ctx.valley)
         else:
-            moved = _to_neighbours(atoms, table, index, down)
+            moved = _to_neighbours(gaps, table, index, down)
             if bridged.numel():
                 some = [t.reshape(-1, t.shape[-1])[bridged] for t in (table, index, down)]
                 own = atoms if atoms.dim() == 1 else atoms.expand_as(table).reshape(-1, n)[bridged]
@@ -119,24 +127,47 @@ class _FollowTable(torch.autograd.Function):
         if torch.is_grad_enabled():
             moved = _NotTwice.apply(moved, grad, logits)
         # learned atoms move with the one that was drawn
-        return grad, moved, None, None, None, None, None
+        return grad, moved, None, None, None, None, None, None
 
 
-def _to_neighbours(atoms: Tensor, probs: Tensor, index: Tensor, scale: Tensor) -> Tensor:
-    """``scale`` times the slopes, with half the gap on either side of the drawn atom as weights."""
-    gaps = torch.nn.functional.pad(atoms.diff(dim=-1), (1, 1)) / 2  # none before, none beyond
-    before, beyond = gaps[..., :-1], gaps[..., 1:]
-    drawn = probs.gather(-1, index).clamp_min(torch.finfo(probs.dtype).tiny)
-    if atoms.dim() == 1 and len(atoms) <= _FEW:
+_FollowPlainly = plainly(_FollowTable)
+
+
+def _to_neighbours(gaps: Tensor | None, probs: Tensor, index: Tensor, scale: Tensor) -> Tensor:
+    """``scale`` times the slopes, with half the gap on either side of the drawn atom as weights.
+
+    ``gaps`` are the distances between the atoms, ``None`` where all are 1.
+    """
+    n = probs.shape[-1]
+    drawn = probs.gather(-1, index).clamp_min_(torch.finfo(probs.dtype).tiny)
+    if n <= _FEW and (gaps is None or gaps.dim() == 1):
         # the weights of each atom's row, looked up: no pass to compare indices
-        rows = torch.tril((before + beyond).unsqueeze(-1).expand(-1, len(atoms)), -1)
-        rows = rows + torch.diag(beyond)
-        weights = rows.index_select(0, index.reshape(-1)).view(*index.shape[:-1], len(atoms))
+        rows = _unit_rows(n, probs.dtype, probs.device) if gaps is None else _rows(gaps)
+        weights = rows.index_select(0, index.reshape(-1)).view(*index.shape[:-1], n)
         return weights.to(probs.dtype).mul_(probs).mul_(scale / drawn)
-    before, beyond = _at(before, index), _at(beyond, index)
+    gaps = probs.new_ones(n - 1) if gaps is None else gaps
+    before, beyond = (_at(side, index) for side in _half_gaps(gaps))
     moved = probs * (scale * (before + beyond) / drawn)
-    moved *= torch.arange(probs.shape[-1], device=index.device) < index
+    moved *= torch.arange(n, device=index.device) < index
     return moved.scatter_(-1, index, scale * beyond)
+
+
+def _half_gaps(gaps: Tensor) -> tuple[Tensor, Tensor]:
+    """Half the distance of each atom to the one before, and to the one beyond."""
+    padded = pad(gaps, (1, 1)) / 2  # none before the first, none beyond the last
+    return padded[..., :-1], padded[..., 1:]
+
+
+def _rows(gaps: Tensor) -> Tensor:
+    """For each atom that may be drawn, a row: the sum of its weights at and beyond every atom."""
+    before, beyond = _half_gaps(gaps)
+    return torch.tril((before + beyond).unsqueeze(-1).expand(-1, len(before)), -1) + beyond.diag()
+
+
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)  # what is kept for all must serve those who train
+def _unit_rows(n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return _rows(torch.ones(n - 1, dtype=dtype, device=device))
 
 
 def _along_hats(atoms: Tensor, probs: Tensor, index: Tensor, valley: float) -> Tensor:
@@ -152,30 +183,42 @@ def _along_hats(atoms: Tensor, probs: Tensor, index: Tensor, valley: float) -> T
     weights = (hat * atoms.diff(dim=-1)).where(kept.gather(-1, index), 0.0)
     beyond = weights.flip(-1).cumsum(-1).flip(-1)  # sum over k >= j; nothing for the last j
     drawn = probs.gather(-1, index).clamp_min(torch.finfo(probs.dtype).tiny)
-    return torch.nn.functional.pad(probs[..., :-1] / drawn * beyond.to(probs.dtype), (0, 1))
+    return pad(probs[..., :-1] / drawn * beyond.to(probs.dtype), (0, 1))
 
 
-def _near_a_valley(probs: Tensor, cdf: Tensor, index: Tensor, valley: float) -> Tensor:
+def _near_a_valley(probs: Tensor, index: Tensor, valley: float) -> Tensor:
     """Which draws may be in a valley or beside one: all of those that are, and few others.
 
-    A side's mass is at least its largest atom and costs no search: the CDF has it. The sides of the
-    atom before the drawn one are, at most, what lies below the drawn one and the rest; likewise for
-    the atom beyond.
+    A side's mass is at least its largest atom, and is found without a search.
     """
+    if not index.numel():
+        return index.new_empty(0)
     n = probs.shape[-1]
-    table = probs.expand(*index.shape[:-1], n)
-    own = table.gather(-1, index)
-    before = table.gather(-1, (index - 1).clamp_min_(0))
-    beyond = table.gather(-1, (index + 1).clamp_max_(n - 1))
-    at_most = cdf.expand(*index.shape[:-1], n).gather(-1, index)
-    # subtracted in the CDF's wide arithmetic: beside a sure atom, float32 would leave nothing
-    sides = (at_most, at_most - own, cdf[..., -1:] - at_most)
-    at_most, below, above = (side.to(probs.dtype) for side in sides)
-    few = 1.01 * valley
-    near = own < few * torch.minimum(below, above)
-    near |= before < few * torch.minimum(below, above + own)
-    near |= beyond < few * torch.minimum(at_most, above)
+    excess = torch.sub(probs, torch.minimum(*_sides(probs)), alpha=1.01 * valley)
+    if float(excess.min()) >= 0:  # no valley in the whole table
+        return index.new_empty(0)
+    low = pad(excess < 0, (1, 1)).expand(*index.shape[:-1], n + 2)
+    near = low.gather(-1, index) | low.gather(-1, index + 1) | low.gather(-1, index + 2)
     return near.flatten().nonzero().squeeze(-1)
+
+
+def _sides(probs: Tensor) -> tuple[Tensor, Tensor]:
+    """The masses before and beyond each atom."""
+    n = probs.shape[-1]
+    if n <= _FEW:
+        before, beyond = _triangles(n, probs.dtype, probs.device)
+        return product(probs, before), product(probs, beyond)
+    at_most = wide_cdf(probs)
+    sides = at_most - probs, at_most[..., -1:] - at_most
+    return sides[0].to(probs.dtype), sides[1].to(probs.dtype)
+
+
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)
+def _triangles(n: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Matrices that add up what is before, and what is beyond."""
+    ones = torch.ones(n, n, dtype=dtype, device=device)
+    return ones.triu(1), ones.tril(-1)
 
 
 def _kept(probs: Tensor, valley: float) -> Tensor:

@@ -4,14 +4,15 @@ r"""The table of a Poisson cut to 0 ... n - 1, by one matrix product.
     \log \pi_k = k \log\lambda - \lambda - \ln\Gamma(k + 1), \quad k < a = n - 1, \qquad
     \log \pi_a = \log P(X \ge a)
 
-A row of the table is linear in four numbers, :math:`(\log\lambda, \lambda, \log \pi_a, 1)`, so the
-table is one matrix product instead of a dozen passes over it, and so is the way back. The tail of a
-rate below the cut is a short series,
+With the tail over its first term, :math:`t = P(X \ge a) / p(a)`, a row of the table is linear in
+four numbers, :math:`(\log\lambda, \lambda, \log t, 1)`, so the table is one matrix product instead
+of a dozen passes over it, and so is the way back. For a rate below the cut, :math:`t` is a short
+series, and so a product itself:
 
 .. math::
-    P(X \ge a) = p(a)\, t, \qquad
-    t = 1 + \frac{\lambda}{a + 1} \Big(1 + \frac{\lambda}{a + 2} (1 + \dots)\Big), \qquad
-    \partial_\lambda \log P(X \ge a) = \frac{p(a - 1)}{P(X \ge a)} = \frac{a}{\lambda t}.
+    t = \sum_{j \ge 0} \frac{\lambda^j\, a!}{(a + j)!}
+    = \sum_j \exp\Big(j \log\lambda - \log\frac{(a + j)!}{a!}\Big), \qquad
+    \partial_\lambda \log t = \frac{a}{\lambda} \Big(\frac1t - 1\Big) + 1
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import torch
 from torch import Tensor
 
 from .special import log_poisson_tail, terms_to_add
-from .sums import product
+from .sums import product, row_sums
 
 
 def poisson_table(rate: Tensor, size: int, largest: float) -> Tensor:
@@ -44,58 +45,68 @@ class _PoissonTable(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rate: Tensor, size: int, largest: float) -> Tensor:
         cut = size - 1
+        ctx.size, ctx.relative = size, largest <= cut
         flat = rate.reshape(-1)
         # features are rows, written where they belong: no copy to put columns side by side
         features = flat.new_empty(4, len(flat))
-        log_rate, same, log_tail, one = features
+        one, log_rate, same, top = features
+        one.fill_(1.0)
         torch.log(flat, out=log_rate)
         same.copy_(flat)
-        one.fill_(1.0)
-        if largest <= cut:
-            series = _series(flat, cut, largest)
-            torch.log(series, out=log_tail).add_(log_rate, alpha=cut).sub_(flat)
-            log_tail.sub_(math.lgamma(size)).clamp_max_(0)
-            tail_slope = cut / (flat * series)
-        else:
-            log_tail.copy_(log_poisson_tail(flat.new_tensor([cut]), flat, True))
-            tail_slope = _tail_slope(flat, log_tail, cut)
-        table = product(features.t(), _rows(size, rate.dtype, rate.device))
-        ctx.save_for_backward(rate, tail_slope)
-        ctx.size = size
+        if ctx.relative:
+            torch.log(_series(features[:2], cut, largest), out=top)
+        else:  # against a first term of exp(-rate), the tail itself would be lost in rounding
+            top.copy_(log_poisson_tail(flat.new_tensor([cut]), flat, True))
+        table = product(features.t(), _rows(size, ctx.relative, rate.dtype, rate.device))
+        ctx.save_for_backward(rate, top)
         return table.view(*rate.shape[:-1], size)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        rate, tail_slope = ctx.saved_tensors
+        rate, top = ctx.saved_tensors
         cut = ctx.size - 1
-        tail_slope = tail_slope.view_as(rate)
-        if torch.is_grad_enabled():  # the slope that was kept is a number, this one a function
-            log_tail = log_poisson_tail(rate.new_tensor([cut]), rate, True)
-            tail_slope = _tail_slope(rate, log_tail, cut)
-        rows = _rows(ctx.size, rate.dtype, rate.device)
-        power, linear, tail, _ = product(grad, rows.t()).split(1, -1)
-        return power / rate + linear + tail * tail_slope, None, None
+        top = top.view_as(rate)
+        if torch.is_grad_enabled():  # what was kept is a number, this is a function
+            top = log_poisson_tail(rate.new_tensor([cut]), rate, True)
+            top = top - _log_pmf(cut, rate) if ctx.relative else top
+        if ctx.relative:
+            slope = torch.expm1(-top) * cut / rate + 1
+        else:
+            slope = (_log_pmf(cut - 1, rate) - top).exp()
+        rows = _rows(ctx.size, ctx.relative, rate.dtype, rate.device)
+        _, power, linear, to_top = product(grad, rows.t()).split(1, -1)
+        return power / rate + linear + to_top * slope, None, None
 
 
-def _series(rate: Tensor, cut: int, largest: float) -> Tensor:
-    """The tail over its first term, by Horner's scheme."""
-    one = total = torch.ones_like(rate)
-    for j in range(terms_to_add(largest / (cut + 1), cut, rate.dtype), 0, -1):
-        total = torch.addcmul(one, total, rate, value=1 / (cut + j))
-    return total
+def _log_pmf(k: int, rate: Tensor) -> Tensor:
+    return k * rate.log() - rate - math.lgamma(k + 1)
 
 
-def _tail_slope(rate: Tensor, log_tail: Tensor, cut: int) -> Tensor:
-    r""":math:`p(a - 1) / P(X \ge a)`."""
-    return ((cut - 1) * rate.log() - rate - math.lgamma(cut) - log_tail).exp()
+def _series(one_and_log_rate: Tensor, cut: int, largest: float) -> Tensor:
+    """The tail over its first term, ``(batch,)``."""
+    terms = 1 + terms_to_add(largest / (cut + 1), cut, one_and_log_rate.dtype)
+    powers = _terms(terms, cut, one_and_log_rate.dtype, one_and_log_rate.device)
+    return row_sums(product(one_and_log_rate.t(), powers).exp_()).squeeze(-1)
+
+
+@lru_cache(maxsize=256)
+@torch.inference_mode(False)  # what is kept for all must serve those who train
+def _terms(terms: int, cut: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The logarithms of the series' terms as rows for ``1`` and the log-rate, ``(2, terms)``."""
+    j = torch.arange(terms, dtype=torch.float64, device=device)
+    return torch.stack([math.lgamma(cut + 1) - torch.lgamma(cut + 1 + j), j]).to(dtype)
 
 
 @lru_cache(maxsize=64)
-@torch.inference_mode(False)  # what is kept for all must serve those who train
-def _rows(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """What each feature contributes to each atom, ``(4, n)``."""
+@torch.inference_mode(False)
+def _rows(size: int, relative: bool, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """What each feature contributes to each atom, ``(4, n)``.
+
+    To the last atom: the tail over its first term and that term, or (not ``relative``) the tail.
+    """
     k = torch.arange(size, dtype=dtype, device=device)
-    rows = torch.stack([k, torch.full_like(k, -1.0), torch.zeros_like(k), -torch.lgamma(k + 1)])
-    rows[:, -1] = 0.0
-    rows[2, -1] = 1.0
+    rows = torch.stack([-torch.lgamma(k + 1), k, torch.full_like(k, -1.0), torch.zeros_like(k)])
+    if not relative:
+        rows[:, -1] = 0.0
+    rows[3, -1] = 1.0
     return rows

@@ -108,8 +108,9 @@ class Relaxed(Distribution):
         shape = torch.Size(sample_shape)
         if not hard and self._fusible():
             noise = self._log_noise(shape, generator)
+            all_possible = self.law.known_probs is not None
             return fused_value(
-                self.logits, noise, self.atoms, float(self.temperature), self.law.all_possible
+                self.logits, noise, self.atoms, float(self.temperature), all_possible
             )
         weights = self._weights(shape, generator)
         if not hard:

@@ -135,7 +135,9 @@ def _cut(family: Family, window: Window, validate: bool) -> Finite:
         log_pmf = family.clipped_log_pmf(k, nothing_below)
     atoms = k.to(torch.promote_types(log_pmf.dtype, torch.float32))
     result = Finite._of_log_pmf(atoms, log_pmf, 0, log_pmf.dtype, validate)
-    result.all_possible = family.all_possible
+    result.consecutive = True
+    if family.all_possible:
+        result.known_probs = log_pmf.detach().exp()
     result.certificate = Certificate(family, window)
     if validate and type(family) is Family:
         _require_normalised(family, log_pmf.detach())

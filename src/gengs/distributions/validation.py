@@ -25,6 +25,8 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+
 
 def validates(validate_args: bool | None) -> bool:
     """The law's own switch: on unless the caller says otherwise (or runs ``python -O``)."""
@@ -35,8 +37,7 @@ def inspectable(*tensors: Tensor) -> bool:
     """Whether the values of all ``tensors`` can be read by Python right now."""
     if torch.compiler.is_compiling():
         return False
-    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
-    return not any(tensor.is_meta or wrapped(tensor) for tensor in tensors)
+    return not any(tensor.is_meta or _is_wrapped(tensor) for tensor in tensors)
 
 
 def inside_transform() -> bool:

@@ -45,8 +45,8 @@ _MODERATE = 60.0
 """Between the exponentials of plus and minus this, a float32 sum keeps all its digits."""
 
 
-def normalise(log_weights: Tensor, name: str, validate: bool) -> tuple[Tensor, bool]:
-    """Log-probabilities, and whether it is known that none of them is ``-inf``.
+def normalise(log_weights: Tensor, name: str, validate: bool) -> tuple[Tensor, Tensor | None]:
+    """Log-probabilities, and the probabilities, without gradient, where all are known positive.
 
     Args:
         log_weights: Unnormalised log-probabilities, ``(*batch, n)``.
@@ -56,7 +56,8 @@ def normalise(log_weights: Tensor, name: str, validate: bool) -> tuple[Tensor, b
     if ordinary(log_weights) and log_weights.numel():
         least, most = log_weights.detach().aminmax()
         if float(least) > -_MODERATE and float(most) < _MODERATE:  # neither is NaN
-            return _Normalise.apply(log_weights), True
+            log_pmf, probs = _Normalise.apply(log_weights)
+            return log_pmf, probs
     total = log_weights.logsumexp(-1, keepdim=True)
     # NaN, +inf and "every atom forbidden" all show in the normaliser, which is n times smaller
     if validate and inspectable(total) and not all_finite(total):
@@ -65,19 +66,26 @@ def normalise(log_weights: Tensor, name: str, validate: bool) -> tuple[Tensor, b
             f"Finite expects `{name}` without NaN or +inf and with at least one possible atom in "
             f"each row, but row {row} is not so."
         )
-    return log_weights - total, False
+    return log_weights - total, None
 
 
 class _Normalise(torch.autograd.Function):
-    """``log_softmax`` of moderate numbers, its sums by matrix products."""
+    """``log_softmax`` of moderate numbers, its sums by matrix products, and its exponentials."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:
         log_pmf = x - row_sums(x.exp()).log_()
-        ctx.save_for_backward(log_pmf)
-        return log_pmf
+        probs = log_pmf.exp()
+        ctx.save_for_backward(log_pmf, probs)
+        ctx.mark_non_differentiable(probs)
+        ctx.set_materialize_grads(False)
+        return log_pmf, probs
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        (log_pmf,) = ctx.saved_tensors
-        return grad - log_pmf.exp() * row_sums(grad)
+    def backward(ctx: Any, grad: Tensor | None, _: None) -> Tensor | None:
+        if grad is None:
+            return None
+        log_pmf, probs = ctx.saved_tensors
+        if torch.is_grad_enabled():  # what was kept are numbers, these are functions
+            probs = log_pmf.exp()
+        return grad - probs * row_sums(grad)
