@@ -12,6 +12,7 @@ __all__ = ["Certificate", "TruncationWarning", "warn_if_drifted"]
 import math
 import warnings
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -19,6 +20,9 @@ from torch import Tensor
 from .families import Family
 from .truncation import Window
 from .validation import inspectable
+
+if TYPE_CHECKING:
+    from .truncated import Truncated
 
 
 class TruncationWarning(UserWarning):
@@ -85,25 +89,21 @@ class Certificate:
         return f"Certificate(lost_mass <= {lost.max():.3g}, mean_error <= {error.max():.3g})"
 
 
-def _markov(window: Window, family: Family) -> bool:
-    """Whether Markov's inequality, P(X >= n) <= E X / n, settles it: a look at the means alone."""
-    if family.lower != 0 or not isinstance(window.low, int) or window.low > 0:
-        return False
-    try:
-        most = float(family.law.mean.detach().max())
-    except NotImplementedError:
-        return False
-    return most <= window.allowed * (window.low + window.size)  # NaN does not settle it
-
-
-def warn_if_drifted(window: Window, family: Family, log_ends: Tensor, stacklevel: int) -> None:
+def warn_if_drifted(law: Truncated, stacklevel: int) -> None:
     """Warn when more mass lies outside the window than it allows.
 
-    ``log_ends`` holds the log-probabilities of the end atoms, which bound it and cost nothing; only
-    where one is too large is the lost mass itself computed.
+    The probabilities of the end atoms bound it; only where one is too large is the lost mass itself
+    computed, and only where the mean does not settle the matter is the table asked for them.
     """
-    if not inspectable(log_ends) or log_ends.numel() == 0 or _markov(window, family):
+    window, family = law.window, law.family
+    if not inspectable(family.like) or family.like.numel() == 0:
         return
+    counts_up = isinstance(window.low, int) and window.low <= 0
+    if counts_up and family.tail_bound(int(window.low) + window.size) <= window.allowed:
+        return
+    step = window.size - 1
+    ends = slice(step, None) if window.begins_at(family.lower) else slice(None, None, step)
+    log_ends = law.logits.detach()[..., ends]
     enough_to_ask = math.log(window.allowed / log_ends.shape[-1])
     if not (log_ends > enough_to_ask).any():
         return

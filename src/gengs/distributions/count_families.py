@@ -17,6 +17,8 @@ from __future__ import annotations
 
 __all__: list[str] = []
 
+import math
+
 import torch
 from torch import Tensor
 from torch.distributions import (
@@ -30,17 +32,15 @@ from torch.distributions import (
 
 from .families import Family, register_family
 from .given import gave, log_success_and_failure, times, widen
-from .poisson_table import poisson_table
+from .poisson_table import LARGEST_CUT, poisson_table
 from .special import log_beta_tail, log_poisson_tail, safe_log
 from .validation import inspectable, ordinary
-
-_LARGEST_IN_FLOAT32 = 64
-"""Past this integer, ``k log λ`` loses more than four digits of the PMF in ``float32``."""
 
 
 class _Poisson(Family):
     def __init__(self, law: Poisson) -> None:
         super().__init__(law, lower=0)
+        self.law: Poisson = law
         self.rate = self.like = widen(law.rate).unsqueeze(-1)
 
     def log_pmf(self, k: Tensor) -> Tensor:
@@ -53,11 +53,16 @@ class _Poisson(Family):
     def clipped_log_pmf(self, k: Tensor, nothing_below: bool) -> Tensor:
         from_zero = k.dim() == 1 and _known_to_be_small(k) and int(k[0]) == 0
         if from_zero and ordinary(self.rate) and self.rate.numel():
-            least, largest = (float(end) for end in self.rate.detach().aminmax())
+            least, largest = self.ends(self.law.rate)
             if least > 0:  # the usual case, without a dozen passes over the table
                 self.all_possible = True
                 return poisson_table(self.rate, len(k), largest)
         return super().clipped_log_pmf(k, nothing_below)
+
+    def tail_bound(self, n: int) -> float:
+        # the median is at most the rate + 1/3 (Choi, 1994): past it lies at most a half
+        past_median = self.ends(self.law.rate)[1] + 4 / 3 <= n
+        return min(super().tail_bound(n), 0.5 if past_median else math.inf)
 
     def log_at_least(self, a: Tensor) -> Tensor:
         return log_poisson_tail(a, self.rate, True)
@@ -175,7 +180,7 @@ def _look_up(table: Tensor, k: Tensor) -> Tensor:
 
 def _known_to_be_small(k: Tensor) -> bool:
     """Whether every integer is small enough for float32; a trace cannot know."""
-    return inspectable(k) and k.numel() > 0 and int(k.max()) <= _LARGEST_IN_FLOAT32
+    return inspectable(k) and k.numel() > 0 and int(k.max()) <= LARGEST_CUT
 
 
 register_family(Poisson, _Poisson)

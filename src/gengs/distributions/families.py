@@ -40,6 +40,7 @@ class Family:
     def __init__(self, law: Distribution, lower: int | None = None, upper: Tensor | None = None):
         self.law, self.lower, self.upper = law, lower, upper
         self.batch_shape = torch.Size(law.batch_shape)  # other libraries' laws may have a tuple
+        self._ends: dict[int, tuple[Tensor, float, float]] = {}
 
     @lazy_property
     def like(self) -> Tensor:
@@ -48,6 +49,13 @@ class Family:
         lowest = float(self.lower or 0)
         at = torch.full(self.batch_shape, lowest, dtype=torch.float32, device=device)
         return widen(self.law.log_prob(at).detach())
+
+    def ends(self, parameter: Tensor) -> tuple[float, float]:
+        """The smallest and the largest entry of a parameter; several ask, it is looked at once."""
+        if id(parameter) not in self._ends:
+            low, high = parameter.detach().aminmax()
+            self._ends[id(parameter)] = parameter, float(low), float(high)
+        return self._ends[id(parameter)][1:]
 
     def log_pmf(self, k: Tensor) -> Tensor:
         """``log P(X = k)``, ``-inf`` outside the support."""
@@ -65,6 +73,16 @@ class Family:
     def log_at_most(self, a: Tensor) -> Tensor:
         """``log P(X <= a)``."""
         return log_sum_below(self.log_pmf, a, self.lower)
+
+    def tail_bound(self, n: int) -> float:
+        """A bound on ``P(X >= n)`` of every element that costs next to nothing, for counts.
+
+        It is Markov's, :math:`E X / n`; NaN or infinite where the means do not say.
+        """
+        try:
+            return self.ends(self.law.mean)[1] / n if self.lower == 0 and n > 0 else math.inf
+        except NotImplementedError:
+            return math.inf
 
     def clipped_log_pmf(self, k: Tensor, nothing_below: bool) -> Tensor:
         """The log-PMF of ``clip(X, k[0], k[-1])``: a tail on each end atom, ``(*batch, n)``.
@@ -150,10 +168,8 @@ def check_parameters(family: Family) -> None:
         if constraint is constraints.simplex and value.dtype.itemsize < 4:
             continue  # half precision sums to 1 up to three digits, torch asks for six
         known = [well for interval, well in _INTERVALS if interval is constraint]
-        if known and name != "logits":
-            low, high = (float(end) for end in value.detach().aminmax())
-            if known[0](low, high):
-                continue
+        if known and name != "logits" and known[0](*family.ends(value)):
+            continue
         owner = type(law).__name__
         if name != "logits":  # ±inf logits are point masses
             require_finite(name, value, owner)

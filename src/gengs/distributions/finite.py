@@ -152,7 +152,7 @@ class Finite(Distribution):
     @property
     def num_atoms(self) -> int:
         """How many atoms the law has."""
-        return self.logits.shape[-1]
+        return self.atoms.shape[-1 - self.event_dim]
 
     @lazy_property
     def probs(self) -> Tensor:

@@ -22,8 +22,10 @@ from .families import family_of
 from .finite import Finite
 from .given import log_success_and_failure, times
 from .multinomial import multinomial_log_probs
+from .poisson_kl import cut_poisson_kl
 from .straight_through import StraightThrough
 from .sums import row_sums, sum_to
+from .truncated import Truncated
 from .validation import all_finite, inspectable, ordinary
 
 
@@ -41,6 +43,12 @@ def _finite_any(q: Finite, p: Distribution) -> Tensor:
             "kl_divergence of a Finite with vector atoms needs a Finite on the same atoms."
         )
     return _categorical_kl(q.logits, family_of(p).log_pmf(q.atoms), q.known_probs)
+
+
+@register_kl(Truncated, Truncated)
+def _truncated_truncated(q: Truncated, p: Truncated) -> Tensor:
+    closed = cut_poisson_kl(q, p)
+    return _finite_finite(q, p) if closed is None else closed
 
 
 @register_kl(StraightThrough, StraightThrough)

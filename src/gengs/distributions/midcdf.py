@@ -42,7 +42,7 @@ from __future__ import annotations
 __all__ = ["midcdf_sample"]
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -59,10 +59,12 @@ from torch.types import _size
 
 from .given import gave, log_success_and_failure
 from .gumbel import log_exponential
-from .midcdf_table import VALLEY, midcdf_from_table
+from .midcdf_table import VALLEY, NotTwice, midcdf_from_table
 from .plainly import plainly
 from .skellam import Skellam
+from .special import log_poisson_tail
 from .truncate import as_finite
+from .truncated import Truncated
 from .validation import ordinary
 
 
@@ -89,6 +91,11 @@ def midcdf_sample(
     while isinstance(law, Independent):
         law = law.base_dist
     shape = torch.Size(sample_shape)
+    if isinstance(law, Truncated) and law.poisson_cut is not None and shape.numel() == 1:
+        rate = cast(Poisson, law.source).rate
+        if ordinary(rate):  # one draw: several from the table would be stratified
+            high = rate.new_tensor(law.poisson_cut)
+            return _clipped_poisson(_draw(law.source, shape).clamp_max_(high), rate, high)
     r_learned = isinstance(law, NegativeBinomial) and law.total_count.requires_grad
     for family, draw in _CLOSED_FORMS.items():
         # a subclass with a PMF of its own may be another law
@@ -100,7 +107,7 @@ def midcdf_sample(
 # ------------------------------------------------------------------------- the closed forms
 
 
-def _follows(slope: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _follows(slope: Callable[..., Tensor], twice: bool = True) -> Callable[..., Tensor]:
     """A function that returns its first argument, a draw, moving with its second by ``slope``.
 
     The slope is computed from the draw *that was returned*, so that a second derivative sees both
@@ -122,8 +129,10 @@ def _follows(slope: Callable[..., Tensor]) -> Callable[..., Tensor]:
         def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
             z, parameter, *constants = ctx.saved_tensors
             moved = grad * slope(z, parameter, *constants).to(grad.dtype)
-            nothing = [None] * len(constants)
-            return None, moved.sum_to_size(parameter.shape).to(parameter.dtype), *nothing
+            moved = moved.sum_to_size(parameter.shape).to(parameter.dtype)
+            if not twice and torch.is_grad_enabled():
+                moved = NotTwice.apply(moved, grad, parameter)
+            return None, moved, *[None] * len(constants)
 
     def follow(z: Tensor, parameter: Tensor, *constants: Tensor) -> Tensor:
         if torch.compiler.is_compiling():  # no second derivatives there, so the plain form will do
@@ -141,6 +150,17 @@ def _ratio(z: Tensor, x: Tensor) -> Tensor:
     return z / x.clamp_min(torch.finfo(x.dtype).tiny)
 
 
+def _clipped_slope(z: Tensor, rate: Tensor, high: Tensor) -> Tensor:
+    """Inside, that of the Poisson; at the end, half the slope of its tail's logarithm."""
+    slope = (1 + _ratio(z, rate)) / 2
+    if not bool((z >= high).any()):  # nobody was clipped, as mostly
+        return slope
+    log_before = (high - 1) * rate.log() - rate - torch.lgamma(high)
+    at_end = (log_before - log_poisson_tail(high, rate, True)).exp() / 2
+    return at_end.where(z >= high, slope)
+
+
+_clipped_poisson = _follows(_clipped_slope, twice=False)
 _poisson = _follows(lambda z, rate: (1 + _ratio(z, rate)) / 2)
 _binomial = _follows(lambda z, p, n: (_ratio(z, p) + _ratio(n - z, 1 - p)) / 2)
 _binomial_logits = _follows(

@@ -15,7 +15,7 @@ the weights by 100 n times the gap. Unimodal laws have no valleys and are not to
 
 from __future__ import annotations
 
-__all__ = ["VALLEY", "midcdf_from_table"]
+__all__ = ["VALLEY", "NotTwice", "midcdf_from_table"]
 
 from functools import lru_cache
 from typing import Any
@@ -125,7 +125,7 @@ class _FollowTable(torch.autograd.Function):
                 moved.view(-1, n)[bridged] = hats.to(moved.dtype)
         moved = sum_to(moved, logits.shape).to(logits.dtype)
         if torch.is_grad_enabled():
-            moved = _NotTwice.apply(moved, grad, logits)
+            moved = NotTwice.apply(moved, grad, logits)
         # learned atoms move with the one that was drawn
         return grad, moved, None, None, None, None, None, None
 
@@ -237,7 +237,7 @@ def _at(values: Tensor, index: Tensor) -> Tensor:
     return values.expand(*index.shape[:-1], values.shape[-1]).gather(-1, index)
 
 
-class _NotTwice(torch.autograd.Function):
+class NotTwice(torch.autograd.Function):
     """The first argument; differentiating it in any of the others raises."""
 
     generate_vmap_rule = True

@@ -7,17 +7,16 @@ r"""The table of a Poisson cut to 0 ... n - 1, by one matrix product.
 With the tail over its first term, :math:`t = P(X \ge a) / p(a)`, a row of the table is linear in
 four numbers, :math:`(\log\lambda, \lambda, \log t, 1)`, so the table is one matrix product instead
 of a dozen passes over it, and so is the way back. For a rate below the cut, :math:`t` is a short
-series, and so a product itself:
+series:
 
 .. math::
-    t = \sum_{j \ge 0} \frac{\lambda^j\, a!}{(a + j)!}
-    = \sum_j \exp\Big(j \log\lambda - \log\frac{(a + j)!}{a!}\Big), \qquad
+    t = 1 + \frac{\lambda}{a + 1} \Big(1 + \frac{\lambda}{a + 2} (1 + \dots)\Big), \qquad
     \partial_\lambda \log t = \frac{a}{\lambda} \Big(\frac1t - 1\Big) + 1
 """
 
 from __future__ import annotations
 
-__all__ = ["poisson_table"]
+__all__ = ["LARGEST_CUT", "poisson_table", "tail_over_first"]
 
 import math
 from functools import lru_cache
@@ -27,7 +26,10 @@ import torch
 from torch import Tensor
 
 from .special import log_poisson_tail, terms_to_add
-from .sums import product, row_sums
+from .sums import product
+
+LARGEST_CUT = 64
+"""Past this integer, ``k log λ`` loses more than four digits of the PMF in ``float32``."""
 
 
 def poisson_table(rate: Tensor, size: int, largest: float) -> Tensor:
@@ -35,7 +37,7 @@ def poisson_table(rate: Tensor, size: int, largest: float) -> Tensor:
 
     Args:
         rate: Positive rates, ``(*batch, 1)``.
-        size: How many atoms, at least 2 and few enough for ``float32``.
+        size: How many atoms, at least 2 and at most ``LARGEST_CUT + 1``.
         largest: The largest rate.
     """
     return _PoissonTable.apply(rate, size, largest)
@@ -54,7 +56,7 @@ class _PoissonTable(torch.autograd.Function):
         torch.log(flat, out=log_rate)
         same.copy_(flat)
         if ctx.relative:
-            torch.log(_series(features[:2], cut, largest), out=top)
+            torch.log(tail_over_first(flat, cut, largest), out=top)
         else:  # against a first term of exp(-rate), the tail itself would be lost in rounding
             top.copy_(log_poisson_tail(flat.new_tensor([cut]), flat, True))
         table = product(features.t(), _rows(size, ctx.relative, rate.dtype, rate.device))
@@ -82,23 +84,16 @@ def _log_pmf(k: int, rate: Tensor) -> Tensor:
     return k * rate.log() - rate - math.lgamma(k + 1)
 
 
-def _series(one_and_log_rate: Tensor, cut: int, largest: float) -> Tensor:
-    """The tail over its first term, ``(batch,)``."""
-    terms = 1 + terms_to_add(largest / (cut + 1), cut, one_and_log_rate.dtype)
-    powers = _terms(terms, cut, one_and_log_rate.dtype, one_and_log_rate.device)
-    return row_sums(product(one_and_log_rate.t(), powers).exp_()).squeeze(-1)
-
-
-@lru_cache(maxsize=256)
-@torch.inference_mode(False)  # what is kept for all must serve those who train
-def _terms(terms: int, cut: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """The logarithms of the series' terms as rows for ``1`` and the log-rate, ``(2, terms)``."""
-    j = torch.arange(terms, dtype=torch.float64, device=device)
-    return torch.stack([math.lgamma(cut + 1) - torch.lgamma(cut + 1 + j), j]).to(dtype)
+def tail_over_first(rate: Tensor, cut: int, largest: float, scale: float = 1.0) -> Tensor:
+    """The series :math:`t`, times ``scale``, by Horner's scheme; no rate may exceed the cut."""
+    total = first = torch.full_like(rate, scale)
+    for j in range(terms_to_add(largest / (cut + 1), cut, rate.dtype), 0, -1):
+        total = torch.addcmul(first, total, rate, value=1 / (cut + j))
+    return total
 
 
 @lru_cache(maxsize=64)
-@torch.inference_mode(False)
+@torch.inference_mode(False)  # what is kept for all must serve those who train
 def _rows(size: int, relative: bool, dtype: torch.dtype, device: torch.device) -> Tensor:
     """What each feature contributes to each atom, ``(4, n)``.
 

@@ -26,11 +26,12 @@ from torch.distributions import (
     OneHotCategorical,
 )
 
-from .certificate import Certificate, warn_if_drifted
+from .certificate import warn_if_drifted
 from .families import Family, check_parameters, family_of
 from .finite import Finite
 from .memory import require_memory
 from .multinomial import enumerate_multinomial
+from .truncated import Truncated
 from .truncation import (
     DEFAULT_ALLOWED,
     Window,
@@ -38,7 +39,7 @@ from .truncation import (
     window_of_mass,
     window_of_tolerance,
 )
-from .validation import inspectable, validates
+from .validation import inspectable, ordinary, validates
 
 
 def truncate(
@@ -124,27 +125,15 @@ def truncate(
 
 
 def _cut(family: Family, window: Window, validate: bool) -> Finite:
-    """The law of ``clip(X, low, high)``: the PMF inside, and a tail on each end atom."""
     require_memory(family.batch_shape, window.size, family.like.dtype, family.like.device)
-    k = window.integers(family.like.device)
-    nothing_below = _nothing_below(family, window)
-    if window.size == 1:
-        log_pmf = torch.zeros_like(family.log_pmf(k))  # one atom carries everything
-        log_pmf = log_pmf + 0.0 * family.like  # with a gradient, zero, where the law has one
-    else:
-        log_pmf = family.clipped_log_pmf(k, nothing_below)
-    atoms = k.to(torch.promote_types(log_pmf.dtype, torch.float32))
-    result = Finite._of_log_pmf(atoms, log_pmf, 0, log_pmf.dtype, validate)
-    result.consecutive = True
-    if family.all_possible:
-        result.known_probs = log_pmf.detach().exp()
-    result.certificate = Certificate(family, window)
+    law = Truncated(family, window, validate)
+    if not ordinary(family.like):  # a table that is made later must not belong to a transform
+        law.make_table()
     if validate and type(family) is Family:
-        _require_normalised(family, log_pmf.detach())
+        _require_normalised(family, law.logits.detach())
     if validate and window.size > 1:
-        ends = log_pmf[..., -1:] if nothing_below else log_pmf[..., :: window.size - 1]
-        warn_if_drifted(window, family, ends.detach(), stacklevel=4)
-    return result
+        warn_if_drifted(law, stacklevel=4)
+    return law
 
 
 def _require_normalised(family: Family, log_pmf: Tensor) -> None:
@@ -156,10 +145,6 @@ def _require_normalised(family: Family, log_pmf: Tensor) -> None:
             f"truncate expects a normalised `log_prob`, but the probabilities of "
             f"{type(family.law).__name__} sum to {worst:.4g}."
         )
-
-
-def _nothing_below(family: Family, window: Window) -> bool:
-    return family.lower is not None and isinstance(window.low, int) and window.low <= family.lower
 
 
 def _window_between(family: Family, low: int | None, high: int | None) -> Window:

@@ -48,6 +48,10 @@ class Window:
     allowed: float
     """The mass that may lie outside before a warning is due."""
 
+    def begins_at(self, lower: int | None) -> bool:
+        """Whether a law whose smallest value is ``lower`` has nothing before the window."""
+        return lower is not None and isinstance(self.low, int) and self.low <= lower
+
     def integers(self, device: torch.device) -> Tensor:
         """The integers, ``(n,)`` or ``(*batch, n)``."""
         if isinstance(self.low, Tensor):

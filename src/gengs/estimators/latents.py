@@ -24,6 +24,7 @@ from ..distributions.families import tensors_of
 from ..distributions.finite import Finite
 from ..distributions.straight_through import StraightThrough
 from ..distributions.truncate import as_finite
+from ..distributions.truncated import Truncated
 from ..distributions.validation import all_finite, inside_transform, inspectable
 
 
@@ -151,6 +152,8 @@ def _prepared(law: Distribution, owner: str) -> Distribution:
                     result = result.float()
                 if value.requires_grad and torch.is_grad_enabled():
                     result = _with_checked_gradient(result, owner)
+            elif isinstance(value, Truncated):
+                result = value.through(prepared)
             else:
                 result = copy(value)
                 parts = ((k, v) for k, v in vars(value).items() if isinstance(v, _PARTS))

@@ -46,6 +46,7 @@ from torch.distributions import (
 
 from ..distributions.finite import Finite
 from ..distributions.truncate import truncate
+from ..distributions.truncated import Truncated
 
 PosteriorKind = Literal["explicit", "implicit"] | Callable[[Tensor], Distribution]
 """How raw outputs become a posterior; a function of your own gives the factors' law."""
@@ -53,13 +54,14 @@ PosteriorKind = Literal["explicit", "implicit"] | Callable[[Tensor], Distributio
 # exp(-60) is a rate of zero for every purpose, and its logarithm is still finite
 _LEAST_LOG_RATE = -60.0
 
-_FAMILIES: dict[type[Distribution], Callable[[Any, Tensor], Distribution]] = {
-    Poisson: lambda prior, raw: Poisson(raw.clamp_min(_LEAST_LOG_RATE).exp()),
-    Geometric: lambda prior, raw: Geometric(logits=raw),
-    NegativeBinomial: lambda prior, raw: NegativeBinomial(prior.total_count, logits=raw),
-    Bernoulli: lambda prior, raw: Bernoulli(logits=raw),
-    Binomial: lambda prior, raw: Binomial(prior.total_count, logits=raw),
+_FAMILIES: dict[type[Distribution], Callable[[Any, Tensor, bool], Distribution]] = {
+    Poisson: lambda _, raw, check: Poisson(raw.clamp_min(_LEAST_LOG_RATE).exp(), check),
+    Geometric: lambda _, raw, check: Geometric(None, raw, check),
+    NegativeBinomial: lambda p, raw, check: NegativeBinomial(p.total_count, None, raw, check),
+    Bernoulli: lambda _, raw, check: Bernoulli(None, raw, check),
+    Binomial: lambda p, raw, check: Binomial(p.total_count, None, raw, check),
 }
+"""The law of a prior's family with raw output as parameter, and whether to check that."""
 
 
 class CountLatents(nn.Module):
@@ -163,7 +165,8 @@ class CountLatents(nn.Module):
             return self.kind(raw)
         p = self.prior
         if self.kind == "explicit" or not isinstance(p, Finite):
-            return _FAMILIES[type(self._family)](self._family, raw)
+            check = self.level is None  # else the truncation does
+            return _FAMILIES[type(self._family)](self._family, raw, check)
         n = p.num_atoms
         if raw.dim() != 2 or raw.shape[1] % n:
             raise ValueError(
@@ -185,8 +188,14 @@ class CountLatents(nn.Module):
 
 
 def _moved(law: Distribution, fn: Callable[[Tensor], Tensor]) -> Distribution:
+    if isinstance(law, Truncated):
+        return law.moved(lambda part: fn(part) if isinstance(part, Tensor) else _moved(part, fn))
     twin = copy(law)
-    twin.__dict__.update({k: fn(v) for k, v in vars(law).items() if isinstance(v, Tensor)})
+    for name, part in vars(law).items():
+        if isinstance(part, Tensor):
+            vars(twin)[name] = fn(part)
+        elif isinstance(part, Distribution):
+            vars(twin)[name] = _moved(part, fn)
     return twin
 
 

@@ -1,0 +1,83 @@
+r"""The divergence of two Poissons that are cut to 0 ... a alike, without a table.
+
+With the tail :math:`T = P(X \ge a)`, the atom before it, :math:`b = P(X = a - 1)`, their likes
+:math:`U, c` of the other law, and :math:`r = \log(\lambda / \mu)`,
+
+.. math::
+    \mathrm{KL} &= \lambda r\, (1 - T - b) - (\lambda - \mu)(1 - T) + T \log \frac TU \\
+    \partial_\lambda \mathrm{KL} &= r\, (1 - T - b) + b\, \log \frac{T / b}{U / c}
+
+The first is :math:`\sum_k \pi_k \log(\pi_k / \rho_k)`, where
+:math:`\log(\pi_k / \rho_k) = k r - (\lambda - \mu)` below the cut and
+:math:`\sum_{k < a} k\, p(k) = \lambda P(X < a - 1)`; the second follows from
+:math:`\partial_\lambda p(k) = p(k - 1) - p(k)` by summation by parts.
+"""
+
+from __future__ import annotations
+
+__all__ = ["cut_poisson_kl"]
+
+import math
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.distributions import Poisson
+
+from .poisson_table import tail_over_first
+from .special import log_poisson_tail
+from .sums import sum_to
+from .truncated import Truncated
+from .validation import ordinary
+
+
+def cut_poisson_kl(q: Truncated, p: Truncated) -> Tensor | None:
+    """The divergence, or ``None`` where the tables must be asked."""
+    cut = q.poisson_cut
+    if cut is None or cut != p.poisson_cut or q.has_table:
+        return None
+    rate, other = cast(Poisson, q.source).rate, cast(Poisson, p.source).rate
+    if other.requires_grad or rate.dtype != p.dtype or not (rate.numel() and ordinary(rate, other)):
+        return None
+    least, largest = q.family.ends(rate)
+    if not (least > 0 and largest <= cut and p.family.ends(other)[0] > 0):
+        return None
+    return _CutPoissonKL.apply(rate, other, p.logits.detach(), cut, largest)
+
+
+class _CutPoissonKL(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, rate: Tensor, other: Tensor, log_p: Tensor, cut: int, largest: float
+    ) -> Tensor:
+        growth = rate * tail_over_first(rate, cut, largest, 1 / cut)
+        kl, slope = _value_and_slope(rate, growth, other, log_p)
+        ctx.save_for_backward(rate, other, log_p, slope)
+        return kl
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        rate, other, log_p, slope = ctx.saved_tensors
+        if torch.is_grad_enabled():  # the slope that was kept is a number, this one a function
+            cut = log_p.shape[-1] - 1
+            log_before = (cut - 1) * rate.log() - rate - math.lgamma(cut)
+            growth = (log_poisson_tail(rate.new_tensor([cut]), rate, True) - log_before).exp()
+            _, slope = _value_and_slope(rate, growth, other, log_p)
+        return sum_to(grad * slope, rate.shape), None, None, None, None
+
+
+def _value_and_slope(
+    rate: Tensor, growth: Tensor, other: Tensor, log_p: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The divergence and its slope; ``growth`` is T / b, ``log_p`` the other law's table."""
+    cut = log_p.shape[-1] - 1
+    log_rate, log_growth = rate.log(), growth.log()
+    log_before = torch.add(-math.lgamma(cut) - rate, log_rate, alpha=cut - 1)
+    before = log_before.exp()
+    tail = before * growth
+    top = log_growth + log_before - log_p[..., -1]  # log(T / U), also where T underflows
+    below = 1 - tail
+    inner = (log_rate - other.log()) * (below - before)
+    kl = torch.addcmul(inner * rate, rate - other, below, value=-1).addcmul(tail, top)
+    other_growth = log_p[..., -1] - log_p[..., -2]
+    return kl, torch.addcmul(inner, before, log_growth - other_growth)
