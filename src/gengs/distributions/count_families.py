@@ -32,9 +32,9 @@ from torch.distributions import (
 
 from .families import Family, register_family
 from .given import gave, log_success_and_failure, times, widen
-from .poisson_table import LARGEST_CUT, poisson_table
+from .poisson_table import LARGEST_CUT
 from .special import log_beta_tail, log_poisson_tail, safe_log
-from .validation import inspectable, ordinary
+from .validation import inspectable
 
 
 class _Poisson(Family):
@@ -49,15 +49,6 @@ class _Poisson(Family):
         log_power = (k * safe_log(rate)).where(k != 0, 0.0)
         log_pmf = log_power - rate - torch.lgamma(k.clamp_min(0) + 1)
         return log_pmf.where(self._inside(k), -torch.inf).to(self.rate.dtype)
-
-    def clipped_log_pmf(self, k: Tensor, nothing_below: bool) -> Tensor:
-        from_zero = k.dim() == 1 and _known_to_be_small(k) and int(k[0]) == 0
-        if from_zero and ordinary(self.rate) and self.rate.numel():
-            least, largest = self.ends(self.law.rate)
-            if least > 0:  # the usual case, without a dozen passes over the table
-                self.all_possible = True
-                return poisson_table(self.rate, len(k), largest)
-        return super().clipped_log_pmf(k, nothing_below)
 
     def tail_bound(self, n: int) -> float:
         # the median is at most the rate + 1/3 (Choi, 1994): past it lies at most a half

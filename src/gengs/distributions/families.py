@@ -34,9 +34,6 @@ class Family:
         upper: The largest possible integers, ``(*batch, 1)``, ``None`` where there is none.
     """
 
-    all_possible = False
-    """Whether the table made last is known to have no atom of probability zero."""
-
     def __init__(self, law: Distribution, lower: int | None = None, upper: Tensor | None = None):
         self.law, self.lower, self.upper = law, lower, upper
         self.batch_shape = torch.Size(law.batch_shape)  # other libraries' laws may have a tuple

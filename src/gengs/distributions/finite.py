@@ -108,16 +108,6 @@ class Finite(Distribution):
         law._build(atoms, log_pmf, event_dim, dtype, validate)
         return law
 
-    def _with_logits(self, logits: Tensor) -> Finite:
-        """Another law on these atoms, which need no second look; ``logits`` are unnormalised."""
-        wide = logits.to(at_least_float32(logits.dtype))
-        log_pmf, probs = normalise(wide, "logits", self._validate_args)
-        law = Finite._of_log_pmf(
-            self.atoms, log_pmf, self.event_dim, logits.dtype, self._validate_args
-        )
-        law.known_probs, law.consecutive = probs, self.consecutive
-        return law
-
     def _build(
         self, atoms: Tensor, log_pmf: Tensor, event_dim: int, dtype: torch.dtype, validate: bool
     ) -> None:
@@ -158,6 +148,15 @@ class Finite(Distribution):
     def probs(self) -> Tensor:
         r"""The probabilities :math:`\pi`, of shape ``(*batch, n)``."""
         return self.logits.exp()
+
+    @property
+    def all_possible(self) -> bool:
+        """Whether it is known, without a look, that no atom has probability zero."""
+        return self.known_probs is not None
+
+    def softmax_scores(self, temperature: float) -> Tensor:
+        """Log-probabilities up to a constant of each row, for a softmax at this temperature."""
+        return self.logits
 
     @constraints.dependent_property(is_discrete=True)
     def support(self) -> constraints.Constraint:

@@ -23,6 +23,7 @@ from .finite import Finite
 from .given import log_success_and_failure, times
 from .multinomial import multinomial_log_probs
 from .poisson_kl import cut_poisson_kl
+from .scored import Scored
 from .straight_through import StraightThrough
 from .sums import row_sums, sum_to
 from .truncated import Truncated
@@ -32,6 +33,10 @@ from .validation import all_finite, inspectable, ordinary
 @register_kl(Finite, Finite)
 def _finite_finite(q: Finite, p: Finite) -> Tensor:
     _require_equal_atoms(q, p)
+    if isinstance(q, Scored) and not q.has_table and ordinary(q.source, p.logits):
+        kl: Tensor = _OfScores.apply(q.source, p.logits, q.weights, q.total)
+        if all_finite(kl):
+            return kl
     return _categorical_kl(q.logits, p.logits, q.known_probs)
 
 
@@ -48,7 +53,11 @@ def _finite_any(q: Finite, p: Distribution) -> Tensor:
 @register_kl(Truncated, Truncated)
 def _truncated_truncated(q: Truncated, p: Truncated) -> Tensor:
     closed = cut_poisson_kl(q, p)
-    return _finite_finite(q, p) if closed is None else closed
+    if closed is not None:
+        return closed
+    if q.window.spans(p.window):  # the same atoms: no need to compare them
+        return _categorical_kl(q.logits, p.logits, q.known_probs)
+    return _finite_finite(q, p)
 
 
 @register_kl(StraightThrough, StraightThrough)
@@ -146,6 +155,36 @@ class _EverywherePositive(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             to_p = sum_to(-q * grad, log_p.shape)
         return to_q, to_p, None
+
+
+class _OfScores(torch.autograd.Function):
+    r"""The divergence of a law that is not normalised.
+
+    With :math:`Z = \sum_k e^{x_k}` and :math:`m = \sum_k \pi_k (x_k - \log p_k)` it is
+    :math:`m - \log Z`, and its slope :math:`\pi_k (x_k - \log p_k - m)`.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, log_p: Tensor, weights: Tensor, total: Tensor) -> Tensor:
+        terms = (scores - log_p).mul_(weights)
+        mean = row_sums(terms).div_(total)
+        ctx.save_for_backward(scores, log_p, weights, total, terms, mean)
+        return (mean - total.log()).squeeze(-1)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        scores, log_p, weights, total, terms, mean = ctx.saved_tensors
+        if torch.is_grad_enabled():  # what was kept are numbers; these are functions
+            weights = scores.exp()
+            total, terms = weights.sum(-1, keepdim=True), weights * (scores - log_p)
+            mean = terms.sum(-1, keepdim=True) / total
+        scale = grad.unsqueeze(-1) / total
+        to_scores = to_p = None
+        if ctx.needs_input_grad[0]:
+            to_scores = sum_to(torch.addcmul(terms, weights, mean, value=-1) * scale, scores.shape)
+        if ctx.needs_input_grad[1]:
+            to_p = sum_to(-weights * scale, log_p.shape)
+        return to_scores, to_p, None, None
 
 
 def _difference(log_q: Tensor, log_p: Tensor) -> Tensor:

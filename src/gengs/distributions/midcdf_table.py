@@ -27,8 +27,9 @@ from torch.nn.functional import pad
 from .finite import Finite
 from .inverse import index_where, wide_cdf
 from .plainly import plainly
+from .scored import Scored
 from .stratified import stratified_uniforms
-from .sums import product, sum_to
+from .sums import product, row_sums, sum_to
 from .validation import inspectable, ordinary
 
 VALLEY = 0.01
@@ -52,7 +53,7 @@ def midcdf_from_table(law: Finite, shape: torch.Size, valley: float = VALLEY) ->
             f"(event_dim={law.event_dim}); GenGS, ReinMax and the score-function estimators do "
             "without an order."
         )
-    atoms, logits, probs = _sorted(law)
+    atoms, logits, probs, total = _sorted(law)
     cdf = wide_cdf(probs)
     uniforms = stratified_uniforms(shape, law.batch_shape, probs.device)
     index = index_where(cdf, shape, uniforms).unsqueeze(-1)
@@ -67,25 +68,32 @@ def midcdf_from_table(law: Finite, shape: torch.Size, valley: float = VALLEY) ->
         bridged = None
     follow = _FollowPlainly if ordinary(z, logits) else _FollowTable
     gaps = None if law.consecutive else atoms.detach().diff(dim=-1)
-    return follow.apply(z, logits, index, atoms.detach(), gaps, probs, bridged, valley)
+    return follow.apply(z, logits, index, atoms.detach(), gaps, probs, total, bridged, valley)
 
 
-def _sorted(law: Finite) -> tuple[Tensor, Tensor, Tensor]:
-    """Atoms in order, their log-probabilities, and their probabilities without gradient."""
-    atoms, logits = law.atoms, law.logits
+def _sorted(law: Finite) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """Atoms in order, their log-probabilities, and their probabilities without gradient.
+
+    Both may lack a normaliser: then the sum of the probabilities comes last.
+    """
+    atoms = law.atoms
+    if isinstance(law, Scored) and law.consecutive and not law.has_table:
+        return atoms, law.source, law.weights, law.total
+    logits = law.logits
     probs = logits.detach().exp() if law.known_probs is None else law.known_probs
     probs = probs.expand_as(logits)
     if law.consecutive or (inspectable(atoms) and bool((atoms.diff(dim=-1) > 0).all())):
-        return atoms, logits, probs
+        return atoms, logits, probs, None
     atoms, order = atoms.expand_as(logits).sort(-1)
-    return atoms, logits.gather(-1, order), probs.gather(-1, order)
+    return atoms, logits.gather(-1, order), probs.gather(-1, order), None
 
 
 class _FollowTable(torch.autograd.Function):
     r"""A draw from a table, moving with the log-probabilities.
 
     The derivative of the CDF at gap k gets the weight :math:`w_k` (half a gap, or the integral of
-    a hat), so that :math:`dz / d\log\pi_j = -(\pi_j / \pi_z) \sum_{k \ge j} w_k`.
+    a hat), so that :math:`dz / d\log\pi_j = -(\pi_j / \pi_z) \sum_{k \ge j} w_k`. Scores that are
+    not normalised get what reaches them through the normaliser as well.
     """
 
     generate_vmap_rule = True
@@ -98,6 +106,7 @@ class _FollowTable(torch.autograd.Function):
         atoms: Tensor,
         gaps: Tensor | None,
         probs: Tensor,
+        total: Tensor | None,
         bridged: Tensor | None,
         valley: float,
     ) -> Tensor:
@@ -110,7 +119,7 @@ class _FollowTable(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        logits, index, atoms, gaps, probs, bridged = ctx.saved_tensors
+        logits, index, atoms, gaps, probs, total, bridged = ctx.saved_tensors
         n = probs.shape[-1]
         table = probs.expand(*index.shape[:-1], n)
         down = -grad.detach().unsqueeze(-1).to(table.dtype)
@@ -124,10 +133,12 @@ class _FollowTable(torch.autograd.Function):
                 hats = some[2] * _along_hats(own, some[0], some[1], ctx.valley)
                 moved.view(-1, n)[bridged] = hats.to(moved.dtype)
         moved = sum_to(moved, logits.shape).to(logits.dtype)
+        if total is not None:  # through the normaliser
+            moved = torch.addcmul(moved, probs, row_sums(moved) / total, value=-1)
         if torch.is_grad_enabled():
             moved = NotTwice.apply(moved, grad, logits)
         # learned atoms move with the one that was drawn
-        return grad, moved, None, None, None, None, None, None
+        return grad, moved, *[None] * 7
 
 
 _FollowPlainly = plainly(_FollowTable)

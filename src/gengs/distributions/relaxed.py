@@ -106,12 +106,12 @@ class Relaxed(Distribution):
             generator: Where the noise comes from.
         """
         shape = torch.Size(sample_shape)
-        if not hard and self._fusible():
-            noise = self._log_noise(shape, generator)
-            all_possible = self.law.known_probs is not None
-            return fused_value(
-                self.logits, noise, self.atoms, float(self.temperature), all_possible
-            )
+        if not hard and isinstance(self.temperature, float | int):
+            tau = float(self.temperature)
+            scores = self.law.softmax_scores(tau)
+            if self._fusible(scores):
+                noise = _log_noise(scores, shape, generator)
+                return fused_value(scores, noise, self.atoms, tau, self.law.all_possible)
         weights = self._weights(shape, generator)
         if not hard:
             return self.law.mix(weights)
@@ -162,26 +162,25 @@ class Relaxed(Distribution):
         self, sample_shape: torch.Size, generator: torch.Generator | None = None
     ) -> Tensor:
         """Relaxed one-hot vectors, in ``float32`` or wider."""
-        perturbed = self.logits - self._log_noise(sample_shape, generator)
+        perturbed = self.logits - _log_noise(self.logits, sample_shape, generator)
         return soften(perturbed, self._tau_column(perturbed))
 
-    def _log_noise(self, sample_shape: torch.Size, generator: torch.Generator | None) -> Tensor:
-        shape = sample_shape + self.logits.shape
-        return log_exponential(shape, self.logits.dtype, self.logits.device, generator)
-
-    def _fusible(self) -> bool:
-        """Whether the fast path serves: one temperature, atoms shared and fixed, a plain tensor."""
+    def _fusible(self, scores: Tensor) -> bool:
+        """Whether the fast path serves: atoms shared and fixed, a plain tensor."""
         return (
-            isinstance(self.temperature, float | int)
-            and self.atoms.dim() == 1
-            and self.atoms.dtype == self.logits.dtype
+            self.atoms.dim() == 1
+            and self.atoms.dtype == scores.dtype
             and not self.atoms.requires_grad
-            and ordinary(self.logits)
+            and ordinary(scores)
         )
 
     def _tau_column(self, like: Tensor) -> Tensor:
         tau = torch.as_tensor(self.temperature, dtype=like.dtype, device=like.device)
         return tau.unsqueeze(-1)
+
+
+def _log_noise(like: Tensor, sample_shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+    return log_exponential(sample_shape + like.shape, like.dtype, like.device, generator)
 
 
 def soften(perturbed: Tensor, temperature: Temperature) -> Tensor:

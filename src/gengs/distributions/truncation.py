@@ -48,6 +48,11 @@ class Window:
     allowed: float
     """The mass that may lie outside before a warning is due."""
 
+    def spans(self, other: Window) -> bool:
+        """Whether both are known to keep the same integers."""
+        one_for_all = isinstance(self.low, int) and isinstance(other.low, int)
+        return one_for_all and (self.low, self.size) == (other.low, other.size)
+
     def begins_at(self, lower: int | None) -> bool:
         """Whether a law whose smallest value is ``lower`` has nothing before the window."""
         return lower is not None and isinstance(self.low, int) and self.low <= lower

@@ -9,7 +9,13 @@ are hardly ever so large.
 
 from __future__ import annotations
 
-__all__ = ["at_least_float32", "log_of_weights", "normalise"]
+__all__ = [
+    "at_least_float32",
+    "log_of_weights",
+    "moderate_ends",
+    "normalise",
+    "normalise_moderate",
+]
 
 from typing import Any
 
@@ -53,11 +59,8 @@ def normalise(log_weights: Tensor, name: str, validate: bool) -> tuple[Tensor, T
         name: The argument they were given as, for messages.
         validate: Whether to raise where a row has NaN, +inf or no possible atom.
     """
-    if ordinary(log_weights) and log_weights.numel():
-        least, most = log_weights.detach().aminmax()
-        if float(least) > -_MODERATE and float(most) < _MODERATE:  # neither is NaN
-            log_pmf, probs = _Normalise.apply(log_weights)
-            return log_pmf, probs
+    if moderate_ends(log_weights) is not None:
+        return normalise_moderate(log_weights)
     total = log_weights.logsumexp(-1, keepdim=True)
     # NaN, +inf and "every atom forbidden" all show in the normaliser, which is n times smaller
     if validate and inspectable(total) and not all_finite(total):
@@ -67,6 +70,20 @@ def normalise(log_weights: Tensor, name: str, validate: bool) -> tuple[Tensor, T
             f"each row, but row {row} is not so."
         )
     return log_weights - total, None
+
+
+def moderate_ends(log_weights: Tensor) -> tuple[float, float] | None:
+    """The smallest and the largest entry, where no exponential can over- or underflow."""
+    if not (ordinary(log_weights) and log_weights.numel()):
+        return None
+    least, most = (float(end) for end in log_weights.detach().aminmax())
+    return (least, most) if least > -_MODERATE and most < _MODERATE else None  # NaN is not
+
+
+def normalise_moderate(log_weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Log-probabilities, and the probabilities without gradient."""
+    log_pmf, probs = _Normalise.apply(log_weights)
+    return log_pmf, probs
 
 
 class _Normalise(torch.autograd.Function):

@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 from torch.distributions import Categorical, Distribution, Independent
 
+from ..distributions.deferred import Deferred
 from ..distributions.families import tensors_of
 from ..distributions.finite import Finite
 from ..distributions.straight_through import StraightThrough
 from ..distributions.truncate import as_finite
-from ..distributions.truncated import Truncated
 from ..distributions.validation import all_finite, inside_transform, inspectable
 
 
@@ -152,7 +152,7 @@ def _prepared(law: Distribution, owner: str) -> Distribution:
                     result = result.float()
                 if value.requires_grad and torch.is_grad_enabled():
                     result = _with_checked_gradient(result, owner)
-            elif isinstance(value, Truncated):
+            elif isinstance(value, Deferred):
                 result = value.through(prepared)
             else:
                 result = copy(value)

@@ -45,6 +45,7 @@ from torch.distributions import (
 )
 
 from ..distributions.finite import Finite
+from ..distributions.scored import with_scores
 from ..distributions.truncate import truncate
 from ..distributions.truncated import Truncated
 
@@ -173,7 +174,7 @@ class CountLatents(nn.Module):
                 f"an implicit posterior on {n} atoms expects an encoder with {n} outputs for each "
                 f"latent, shape (batch, latents * {n}), but got shape {tuple(raw.shape)}."
             )
-        return p._with_logits(raw.reshape(len(raw), -1, n))
+        return with_scores(p, raw.reshape(len(raw), -1, n))
 
     def _apply(self, fn: Any, recurse: bool = True) -> CountLatents:
         """Laws are no modules: their tensors move with the model here."""

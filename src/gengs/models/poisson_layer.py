@@ -37,6 +37,7 @@ from torch.distributions import Distribution, Poisson
 from torch.nn.functional import softplus
 
 from ..distributions.finite import Finite
+from ..distributions.scored import with_scores
 from ..distributions.truncate import truncate
 
 PosteriorFamily = Literal["explicit", "implicit", "tilted"]
@@ -121,7 +122,7 @@ class PoissonLayer(nn.Module):
             d = (self.atoms - self.start_rate) / math.sqrt(self.start_rate)  # (n,)
             slope, curvature = raw[..., :1], raw[..., 1:]
             raw = _SLOPE * slope * d - softplus(curvature) * d.square()  # (*, D, n)
-        return prior._with_logits(prior.logits + raw)
+        return with_scores(prior, prior.logits + raw)
 
     def poisson(self, rate: Tensor) -> Distribution:
         """Poisson counts of these rates, truncated like the prior."""

@@ -1,0 +1,96 @@
+"""A law on finitely many atoms whose table is made when it is first asked for.
+
+Not everyone asks, and a table is a dozen passes over memory: a draw of a truncated Poisson is a
+clipped draw of the Poisson, and a softmax needs no normalised logits.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Deferred"]
+
+from abc import abstractmethod
+from collections.abc import Callable
+from copy import copy
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution
+from torch.distributions.utils import lazy_property
+from torch.types import _size
+
+from .finite import Finite
+
+
+class Deferred(Finite):
+    """A :class:`Finite` with ``logits`` made from a ``source``.
+
+    Args:
+        source: What the table is made from: a law, or a tensor.
+        batch: The batch shape.
+        event: The shape of one atom.
+        dtype: The floating type of what is drawn.
+        validate: Whether what is asked of the law is checked.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        batch: torch.Size,
+        event: torch.Size,
+        dtype: torch.dtype,
+        validate: bool,
+    ) -> None:
+        self.source, self.event_dim, self.dtype = source, len(event), dtype
+        self._seen_through: tuple[Deferred, Callable[[Any], Any]] | None = None
+        # the table's gradient is decided here, not where somebody first asks for the table
+        self._with_gradient = torch.is_grad_enabled()
+        Distribution.__init__(self, batch, event, validate_args=False)
+        self._validate_args = validate
+
+    @abstractmethod
+    def _make_table(self) -> tuple[Tensor, Tensor | None]:
+        """The log-probabilities and, where none is 0, the probabilities without gradient."""
+
+    @lazy_property
+    def _table(self) -> tuple[Tensor, Tensor | None]:
+        if self._seen_through is None:
+            with torch.inference_mode(False), torch.set_grad_enabled(self._with_gradient):
+                return self._make_table()
+        origin, change = self._seen_through
+        logits, probs = origin._table
+        return change(logits), None if probs is None else change(probs)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        r"""The log-probabilities :math:`\log \pi`, of shape ``(*batch, n)``."""
+        return self._table[0]
+
+    @lazy_property
+    def known_probs(self) -> Tensor | None:
+        """The probabilities without a gradient, where making the table gave them."""
+        return self._table[1]
+
+    @property
+    def has_table(self) -> bool:
+        """Whether the table was asked for before."""
+        return "_table" in vars(self)
+
+    def make_table(self) -> None:
+        """Ask for the table now."""
+        _ = self.logits, self.known_probs
+
+    def through(self, change: Callable[[Any], Any]) -> Self:
+        """This law with ``change`` applied to its source, and to its table once one is asked for.
+
+        The table is made once for both.
+        """
+        twin = copy(self)
+        for name in ("_table", "logits", "known_probs", "probs"):
+            vars(twin).pop(name, None)
+        twin.source, twin._seen_through = change(self.source), (self, change)
+        return twin
+
+    def expand(self, batch_shape: _size, _instance: Any = None) -> Finite:
+        # the table is what is expanded
+        return super().expand(batch_shape, _instance or Finite.__new__(Finite))
