@@ -66,18 +66,17 @@ class _PoissonTable(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         rate, top = ctx.saved_tensors
-        cut = ctx.size - 1
-        top = top.view_as(rate)
+        cut, flat = ctx.size - 1, rate.reshape(-1)
         if torch.is_grad_enabled():  # what was kept is a number, this is a function
-            top = log_poisson_tail(rate.new_tensor([cut]), rate, True)
-            top = top - _log_pmf(cut, rate) if ctx.relative else top
-        if ctx.relative:
-            slope = torch.expm1(-top) * cut / rate + 1
-        else:
-            slope = (_log_pmf(cut - 1, rate) - top).exp()
+            top = log_poisson_tail(flat.new_tensor([cut]), flat, True)
+            top = top - _log_pmf(cut, flat) if ctx.relative else top
         rows = _rows(ctx.size, ctx.relative, rate.dtype, rate.device)
-        _, power, linear, to_top = product(grad, rows.t()).split(1, -1)
-        return power / rate + linear + to_top * slope, None, None
+        _, power, linear, to_top = product(rows, grad.reshape(-1, ctx.size).t())
+        if ctx.relative:
+            power = torch.addcmul(power, to_top, torch.expm1(-top), value=cut)
+        else:
+            to_top = to_top * (_log_pmf(cut - 1, flat) - top).exp()
+        return (power / flat + linear + to_top).view_as(rate), None, None
 
 
 def _log_pmf(k: int, rate: Tensor) -> Tensor:

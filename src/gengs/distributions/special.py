@@ -133,14 +133,16 @@ def _poisson_tail_by_series(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
 def terms_to_add(ratio: float, a: float, dtype: torch.dtype) -> int:
     """How many terms until they fall below the rounding error, if none falls slower than these.
 
-    The j-th term is at most ``ratio**j`` and, where the rate comes close to ``a``, at most
-    ``exp(-j**2 / 4a)`` or so of the first.
+    The j-th term is the product of ``ratio * (a + 1) / (a + i)`` for i up to j.
     """
-    digits = -math.log(torch.finfo(dtype).eps / 8)
+    small = torch.finfo(dtype).eps / 8
     if not ratio < 1:  # NaN as well: any number of them will do
-        ratio = 1 - 1e-9
-    by_ratio = digits / -math.log(ratio) if ratio > 0 else 1.0
-    return int(min(by_ratio, 2 * math.sqrt(digits * a) + digits)) + 2
+        ratio = 1.0
+    terms, term = 1, ratio
+    while term > small:
+        terms += 1
+        term *= ratio * (a + 1) / (a + terms)
+    return terms
 
 
 def _one_plus_product(one: Tensor, x: Tensor, y: Tensor, z: Tensor | float) -> Tensor:

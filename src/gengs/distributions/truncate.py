@@ -11,7 +11,7 @@ renormalising: the end atom carries the whole tail.
 
 from __future__ import annotations
 
-__all__ = ["truncate"]
+__all__ = ["as_finite", "cut_to", "truncate"]
 
 import operator
 
@@ -122,6 +122,13 @@ def truncate(
     elif window is None:
         window = _window_of_support(family)
     return _cut(family, window, validate)
+
+
+def cut_to(law: Distribution, window: Window) -> Finite:
+    """``truncate(law, window=window)`` for a law with values of its own to lose, without ado."""
+    family = family_of(law)
+    check_parameters(family)
+    return _cut(family, window, validate=True)
 
 
 def _cut(family: Family, window: Window, validate: bool) -> Finite:

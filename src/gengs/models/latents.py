@@ -46,7 +46,7 @@ from torch.distributions import (
 
 from ..distributions.finite import Finite
 from ..distributions.scored import with_scores
-from ..distributions.truncate import truncate
+from ..distributions.truncate import cut_to, truncate
 from ..distributions.truncated import Truncated
 
 PosteriorKind = Literal["explicit", "implicit"] | Callable[[Tensor], Distribution]
@@ -153,8 +153,8 @@ class CountLatents(nn.Module):
                 f"VAE expects a posterior of shape (batch, {self.count or 'latents'}), but the "
                 f"encoder's output of shape {tuple(raw.shape)} gives {tuple(q.batch_shape)}."
             )
-        if self.level is not None:
-            q = q if isinstance(q, Finite) else truncate(q, self.level)
+        if isinstance(p, Truncated) and self.level is not None and not isinstance(q, Finite):
+            q = cut_to(q, p.window)
         elif self.mass is not None and not whole:
             q = truncate(q, mass=self.mass)
             if q.certificate is not None:  # the window was chosen for q: p may have mass beyond
