@@ -10,7 +10,6 @@ __all__ = ["Deferred"]
 
 from abc import abstractmethod
 from collections.abc import Callable
-from copy import copy
 from typing import Any, Self
 
 import torch
@@ -19,6 +18,7 @@ from torch.distributions import Distribution
 from torch.distributions.utils import lazy_property
 from torch.types import _size
 
+from .families import twin_of
 from .finite import Finite
 
 
@@ -85,7 +85,7 @@ class Deferred(Finite):
 
         The table is made once for both.
         """
-        twin = copy(self)
+        twin = twin_of(self)
         for name in ("_table", "logits", "known_probs", "probs"):
             vars(twin).pop(name, None)
         twin.source, twin._seen_through = change(self.source), (self, change)

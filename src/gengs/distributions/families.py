@@ -14,6 +14,7 @@ __all__ = ["Family", "family_of", "register_family"]
 
 import math
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -23,6 +24,8 @@ from torch.distributions.utils import lazy_property
 from .given import widen
 from .summation import log_sum_above, log_sum_below
 from .validation import inspectable, require_finite
+
+Law = TypeVar("Law", bound=Distribution)
 
 
 class Family:
@@ -130,6 +133,13 @@ def family_of(law: Distribution) -> Family:
         if isinstance(law, known) and type(law).log_prob is known.log_prob:
             return family(law)
     return Family(law, *_integer_support(law))
+
+
+def twin_of(law: Law) -> Law:
+    """A shallow copy; ``copy.copy`` takes ten times as long to find out how."""
+    twin: Law = object.__new__(type(law))
+    vars(twin).update(vars(law))
+    return twin
 
 
 def tensors_of(law: Distribution) -> Iterator[tuple[Distribution, str, Tensor]]:

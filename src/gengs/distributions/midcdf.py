@@ -42,6 +42,8 @@ from __future__ import annotations
 __all__ = ["midcdf_sample"]
 
 from collections.abc import Callable
+from functools import lru_cache
+from math import lgamma
 from typing import Any, cast
 
 import torch
@@ -94,8 +96,8 @@ def midcdf_sample(
     if isinstance(law, Truncated) and law.poisson_cut is not None and shape.numel() == 1:
         rate = cast(Poisson, law.source).rate
         if ordinary(rate):  # one draw: several from the table would be stratified
-            high = rate.new_tensor(law.poisson_cut)
-            return _clipped_poisson(_draw(law.source, shape).clamp_max_(high), rate, high)
+            z = _draw(law.source, shape).clamp_max_(law.poisson_cut)
+            return _clipped_poisson(law.poisson_cut)(z, rate)
     r_learned = isinstance(law, NegativeBinomial) and law.total_count.requires_grad
     for family, draw in _CLOSED_FORMS.items():
         # a subclass with a PMF of its own may be another law
@@ -150,17 +152,21 @@ def _ratio(z: Tensor, x: Tensor) -> Tensor:
     return z / x.clamp_min(torch.finfo(x.dtype).tiny)
 
 
-def _clipped_slope(z: Tensor, rate: Tensor, high: Tensor) -> Tensor:
-    """Inside, that of the Poisson; at the end, half the slope of its tail's logarithm."""
-    slope = (1 + _ratio(z, rate)) / 2
-    if not bool((z >= high).any()):  # nobody was clipped, as mostly
-        return slope
-    log_before = (high - 1) * rate.log() - rate - torch.lgamma(high)
-    at_end = (log_before - log_poisson_tail(high, rate, True)).exp() / 2
-    return at_end.where(z >= high, slope)
+@lru_cache(maxsize=64)
+def _clipped_poisson(high: int) -> Callable[..., Tensor]:
+    """Inside, the slope of the Poisson; at the end, half the slope of its tail's logarithm."""
+
+    def slope(z: Tensor, rate: Tensor) -> Tensor:
+        inside = (1 + _ratio(z, rate)) / 2
+        if z.numel() == 0 or float(z.detach().max()) < high:  # nobody was clipped, as mostly
+            return inside
+        log_before = (high - 1) * rate.log() - rate - lgamma(high)
+        at_end = (log_before - log_poisson_tail(rate.new_tensor(high), rate, True)).exp() / 2
+        return at_end.where(z >= high, inside)
+
+    return _follows(slope, twice=False)
 
 
-_clipped_poisson = _follows(_clipped_slope, twice=False)
 _poisson = _follows(lambda z, rate: (1 + _ratio(z, rate)) / 2)
 _binomial = _follows(lambda z, p, n: (_ratio(z, p) + _ratio(n - z, 1 - p)) / 2)
 _binomial_logits = _follows(

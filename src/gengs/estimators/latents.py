@@ -12,7 +12,6 @@ from __future__ import annotations
 
 __all__ = ["Latents"]
 
-from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +20,7 @@ from torch import Tensor
 from torch.distributions import Categorical, Distribution, Independent
 
 from ..distributions.deferred import Deferred
-from ..distributions.families import tensors_of
+from ..distributions.families import tensors_of, twin_of
 from ..distributions.finite import Finite
 from ..distributions.straight_through import StraightThrough
 from ..distributions.truncate import as_finite
@@ -155,7 +154,7 @@ def _prepared(law: Distribution, owner: str) -> Distribution:
             elif isinstance(value, Deferred):
                 result = value.through(prepared)
             else:
-                result = copy(value)
+                result = twin_of(value)
                 parts = ((k, v) for k, v in vars(value).items() if isinstance(v, _PARTS))
                 vars(result).update({k: prepared(v) for k, v in parts})
             seen[id(value)] = result

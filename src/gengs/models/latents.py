@@ -29,7 +29,6 @@ from __future__ import annotations
 __all__ = ["CountLatents", "PosteriorKind"]
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -44,6 +43,7 @@ from torch.distributions import (
     Poisson,
 )
 
+from ..distributions.families import twin_of
 from ..distributions.finite import Finite
 from ..distributions.scored import with_scores
 from ..distributions.truncate import cut_to, truncate
@@ -191,7 +191,7 @@ class CountLatents(nn.Module):
 def _moved(law: Distribution, fn: Callable[[Tensor], Tensor]) -> Distribution:
     if isinstance(law, Truncated):
         return law.moved(lambda part: fn(part) if isinstance(part, Tensor) else _moved(part, fn))
-    twin = copy(law)
+    twin = twin_of(law)
     for name, part in vars(law).items():
         if isinstance(part, Tensor):
             vars(twin)[name] = fn(part)
