@@ -36,14 +36,6 @@ Records = list[dict[str, Any]]
 _MARK = "complete.json"
 
 
-def _has_weights(folder: Path) -> bool:
-    return (folder / "weights.safetensors").exists()
-
-
-def _has_mark(folder: Path) -> bool:
-    return (folder / _MARK).exists()
-
-
 @dataclass(frozen=True)
 class Experiment:
     """An experiment that can be run from its configuration alone."""
@@ -55,10 +47,19 @@ class Experiment:
     """``run(config, folder, data_dir, machine)``: do what is left to do; all records."""
     named_by: tuple[str, ...]
     """The fields of the configuration that tell runs apart for a reader."""
-    is_complete: Callable[[Path], bool] = _has_weights
-    """Whether nothing is left to do in a folder; by default, whether it has trained weights."""
+    last_file: str = "weights.safetensors"
+    """What a run writes last: by default, its trained weights."""
     rehearse: Callable[[Any, Path | None], float] | None = None
     """``rehearse(config, data_dir)``: about how many seconds a run takes, found in few of them."""
+
+    def has_ended(self, folder: Path) -> bool:
+        """Whether a run came to its end in a folder."""
+        return (folder / self.last_file).exists()
+
+    def is_complete(self, folder: Path) -> bool:
+        """Whether nothing is left to do: a run came to its end, and its records are there."""
+        records = folder / "records.jsonl"
+        return self.has_ended(folder) and records.is_file() and records.stat().st_size > 0
 
 
 def _vae(config: VaeConfig, folder: Path, data_dir: Path | None, machine: Machine) -> Records:
@@ -121,7 +122,7 @@ def _rehearse_synthetic(config: Synthetic, data_dir: Path | None) -> float:
 EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
-        Experiment("synthetic", Synthetic, _synthetic, ("law",), _has_mark, _rehearse_synthetic),
+        Experiment("synthetic", Synthetic, _synthetic, ("law",), _MARK, _rehearse_synthetic),
         Experiment(
             "vae",
             VaeConfig,
@@ -136,7 +137,7 @@ EXPERIMENTS = {
             ("corpus", "model", "super_topics", "posterior", "estimator"),
             rehearse=_rehearse_topics,
         ),
-        Experiment("measure", Measure, _measure, ("law", "cost"), _has_mark),
+        Experiment("measure", Measure, _measure, ("law", "cost"), _MARK),
     )
 }
 """All experiments, by name."""

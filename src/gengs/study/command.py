@@ -16,6 +16,7 @@ from ..experiments.machine import Machine
 from .board import named
 from .estimate import duration, known_times, rehearsed_times
 from .fan_out import Backend, Loky, RayCluster
+from .finished import refuse_conflicts
 from .manifest import command
 from .merge import merge
 from .plan import Plan, Run, write_plan
@@ -70,6 +71,7 @@ class Study:
         runs = select(plan.runs, self.only)
         if self.max_runs is not None and self.max_runs < 1:
             raise ValueError(f"expected at least 1 for --max-runs, but got {self.max_runs}.")
+        refuse_conflicts(folder, plan.runs)
         status = Status(plan, folder)
         left = [run for run in runs if status.states[run.id] in self._wanted][: self.max_runs]
         if self.dry_run:
