@@ -21,7 +21,7 @@ from .manifest import command
 from .merge import merge
 from .plan import Plan, Run, write_plan
 from .plans import Budget, built_in
-from .runner import run_study, select
+from .runner import check_folder, run_study, select
 from .status import Status, error_line
 from .study_file import read_study
 
@@ -71,9 +71,13 @@ class Study:
         runs = select(plan.runs, self.only)
         if self.max_runs is not None and self.max_runs < 1:
             raise ValueError(f"expected at least 1 for --max-runs, but got {self.max_runs}.")
+        if (folder / "plan.json").exists():
+            check_folder(folder, plan)
         refuse_conflicts(folder, plan.runs)
         status = Status(plan, folder)
         left = [run for run in runs if status.states[run.id] in self._wanted][: self.max_runs]
+        if left:  # where all is done, the runs may have been copied here without their plan
+            check_folder(folder, plan)
         if self.dry_run:
             self._list(plan, folder, runs, left)
             return
@@ -129,7 +133,8 @@ class Study:
         source = "from the complete runs in this folder"
         if left and times.overall is None:
             times, some, all_ = rehearsed_times(left, self.data_dir, backend.threads)
-            source = f"from a few steps of {some} of {all_} kinds of runs, evaluations left out"
+            source = f"from a few steps of {some} of {all_} kinds of runs; evaluations, and some "
+            source += "seconds in which each worker starts, left out"
         workers = backend.workers()
         total = duration(times.total(left, workers))
         print(f"time for what is left: {total}, {workers} at once ({source})")

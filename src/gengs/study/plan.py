@@ -61,6 +61,11 @@ class Run:
                 f"expected a {kind.__name__} for the experiment {self.experiment!r}, but got a "
                 f"{type(self.config).__name__}."
             )
+        if self.seed < 0:  # some generators refuse it, after the others have begun
+            name = self.id or _id(self.experiment, self.config)
+            raise ValueError(
+                f"expected a `seed` of at least 0 for the run {name}, but got {self.seed}."
+            )
         if not self.id:
             object.__setattr__(self, "id", _id(self.experiment, self.config))
         # It becomes a path, and may come from a file.
