@@ -84,7 +84,8 @@ class Study:
         if not left:
             if not (folder / "plan.json").exists():  # runs that were copied here
                 write_plan(folder, plan)
-            print(f"nothing is left to do in {folder}: {len(runs)} of {len(runs)} runs are done.")
+            done = sum(status.states[run.id] == "done" for run in runs)  # others may have failed
+            print(f"nothing is left to do in {folder}: {done} of {len(runs)} runs are done.")
             return
         machine = Machine(
             resume=True, accelerator=self._device, checkpoint_seconds=60.0, progress=False
