@@ -19,6 +19,7 @@ from studies import (
 from gengs.cli import main
 from gengs.experiments.machine import Machine
 from gengs.study.fan_out import fan_out
+from gengs.study.records import RunFolder
 from gengs.study.session import Session
 from gengs.study.status import state_of
 from gengs.study.study_file import read_study
@@ -117,7 +118,8 @@ class Fragile:
                 raise RuntimeError("a worker is gone")
             for run in filter(None, pair):
                 job.session.ended(run.id)
-                (job.folder_of(run)).mkdir(parents=True)
+                with RunFolder.open(job.folder_of(run), run.config) as folder:
+                    folder.append({"step": 0})
                 (job.folder_of(run) / "complete.json").touch()
 
 

@@ -1,14 +1,19 @@
 """``gengs study``: what is missing or failed is done, what is done is left alone."""
 
+import importlib
 import json
+from types import SimpleNamespace
 
 import pytest
-from studies import MEASURE, run, write
+from studies import MEASURE, TRAIN, run, write
 
 from gengs.cli import main
+from gengs.study.board import Board
 from gengs.study.plan import read_plan
 from gengs.study.plans import PLANS
+from gengs.study.records import RunFolder
 from gengs.study.status import Status
+from gengs.study.study_file import read_study
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +75,8 @@ def test_a_run_that_fails_keeps_its_error_and_is_tried_again(tmp_path, capsys):
     assert "Magic" in errors[0].read_text()
     assert {p: p.stat().st_mtime_ns for p in kept} == kept and len(kept) == 4
     assert study(grid, "--out", out, "--skip-failed") == 0
-    assert "nothing is left to do" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "nothing is left to do" in said and "4 of 6 runs are done" in said
 
 
 def test_only_and_max_runs(grid, tmp_path, capsys):
@@ -106,15 +112,81 @@ def test_a_dry_run_does_nothing_and_says_where_its_estimate_is_from(tmp_path, ca
     assert "30 min, 1 at once (from the complete runs" in said  # three more as slow as this one
 
 
-def test_a_folder_of_another_study_is_refused(grid, tmp_path, capsys):
+def test_an_estimate_counts_what_a_run_does_before_its_first_step(tmp_path, monkeypatch, capsys):
+    """Loading takes a minute by this clock, training next to nothing."""
+    clock = iter(range(0, 10**6, 60))
+    registry = importlib.import_module("gengs.experiments.registry")
+    registry._images.cache_clear()
+    monkeypatch.setattr(registry, "time", SimpleNamespace(perf_counter=lambda: float(next(clock))))
+    grid = write(tmp_path / "grid.toml", TRAIN, epochs=1, seeds="0, 1, 2")
+    assert study(grid, "--out", tmp_path / "out", "--dry-run") == 0
+    registry._images.cache_clear()
+    said = capsys.readouterr().out
+    assert "time for what is left: 6 min" in said  # three runs that load and build
+    assert "evaluations, and some seconds in which each worker starts, left out" in said
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_folder_of_another_study_is_refused(grid, tmp_path, capsys, more):
     out = tmp_path / "out"
     assert study(grid, "--out", out, "--max-runs", "1") == 0
-    assert study("table1", "--budget", "smoke", "--out", out) == 2
+    assert study("table1", "--budget", "smoke", "--out", out, *more) == 2
     assert "holds the study grid (custom), not table1 (smoke)" in capsys.readouterr().err
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").touch()
-    assert study(grid, "--out", tmp_path / "photos") == 2
+    assert study(grid, "--out", tmp_path / "photos", *more) == 2
     assert "holds something else" in capsys.readouterr().err
+
+
+def test_another_study_of_the_same_runs_is_refused_too(grid, tmp_path, capsys):
+    """Also where nothing is left to do."""
+    out = tmp_path / "out"
+    assert study(grid, "--out", out) == 0
+    assert study(grid.rename(tmp_path / "other.toml"), "--out", out) == 2
+    assert "holds the study grid (custom), not other (custom)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+@pytest.mark.parametrize("text", [MEASURE, TRAIN.replace("{seeds}", "0, 1")])
+def test_a_negative_seed_is_refused_before_anything_runs(tmp_path, capsys, text, more):
+    text = text.replace("seed = [0, 1]", "seed = [0, -1]")
+    grid, out = write(tmp_path / "grid.toml", text, replicates=50, epochs=1), tmp_path / "out"
+    assert study(grid, "--out", out, *more) == 2
+    output = capsys.readouterr()
+    assert "expected a `seed` of at least 0 for the run" in output.err and "got -1" in output.err
+    assert not output.out and not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ('estimator = "Foo"', "with estimator 'Foo': there is no estimator 'Foo'"),
+        ('prior = "poison(2)"', "with prior 'poison(2)': "),
+        ("epochs = 0", ": expected at least 1 for --epochs, but got 0"),
+    ],
+)
+def test_a_dry_run_names_the_run_and_the_setting_that_is_wrong(tmp_path, capsys, setting, sentence):
+    text = TRAIN.replace("epochs = {epochs}\n", "").replace("[grid]", f"{setting}\n[grid]")
+    grid = write(tmp_path / "grid.toml", text, seeds="7")
+    assert study(grid, "--out", tmp_path / "out", "--dry-run") == 2
+    output = capsys.readouterr()
+    run_id = output.out.partition("[")[2].partition("]")[0]
+    assert output.err.startswith(f"gengs: the run {run_id}") and "seed7" in run_id
+    assert sentence in output.err
+
+
+def test_lines_count_up_although_several_runs_ended_at_once(tmp_path, capsys):
+    plan = read_study(write(tmp_path / "grid.toml", MEASURE, replicates=50))
+    looks = [Status(plan, tmp_path)]
+    with Board(lambda: looks[-1], workers=1, seconds=1000):
+        for run in plan.runs:
+            path = tmp_path / "runs" / run.id
+            with RunFolder.open(path, run.config) as folder:
+                folder.append({"step": 0})
+            (path / "complete.json").touch()
+        looks.append(Status(plan, tmp_path))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines] == [f"{n}/6 done" for n in range(1, 7)]
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def published_text(setting: Setting, metric: Metric) -> str:
 def absent_cell(runs: Sequence[Run], paper: str = "") -> Cell:
     """Why there is no number."""
     states = {run.state for run in runs}
-    for state in ("failed", "damaged", "running", "unfinished", "waiting"):
+    for state in ("failed", "damaged", "different", "running", "unfinished", "waiting"):
         if state in states:
             return Cell(state, None, note=state, paper=paper)
     return Cell("–", paper=paper)

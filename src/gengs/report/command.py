@@ -7,12 +7,15 @@ __all__ = ["Report"]
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from ..study.atomic import write_atomically
 from ..study.manifest import command
+
+if TYPE_CHECKING:
+    from .contents import Contents
 
 Format = Literal["html", "markdown", "csv", "latex"]
 
@@ -49,6 +52,7 @@ class Report:
             raise ValueError("expected the folder of a study or of runs, but got none.")
         form = self.format or self._form()
         contents = make_contents(self.folders, self.title)
+        self._warn(contents)
         if form == "html":
             from .page import render_page
 
@@ -66,6 +70,15 @@ class Report:
         done = sum(run.state == "done" for run in contents.runs)
         size = f"{len(data) / 1e6:.1f} MB" if len(data) > 1e5 else f"{len(data) / 1e3:.1f} kB"
         print(f"{done} of {len(contents.runs)} runs done: {self.out.resolve()} ({size})")
+
+    def _warn(self, contents: Contents) -> None:
+        """On standard error, for a CSV file has no place for what was left out of it."""
+        for run in contents.runs:
+            if run.state in ("damaged", "different"):
+                print(f"left out: {run.id}: {run.error}", file=sys.stderr)
+        for section in contents.sections:
+            for problem in section.problems:
+                print(f"note: {problem}", file=sys.stderr)
 
     def _form(self) -> Format:
         if self.out == Path("-"):

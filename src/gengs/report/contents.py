@@ -11,6 +11,7 @@ from typing import Any
 
 from .cells import ReportTable
 from .charts import Chart, laboratory_chart, synthetic_chart, training_chart
+from .doubts import mixed_settings
 from .environment import Fact, commands, environment
 from .gallery import Exhibit, gallery
 from .long_table import long_table
@@ -87,7 +88,7 @@ def _section(
 ) -> Section:
     own = {setting: runs for setting, runs in settings.items() if setting.experiment == name}
     summaries = summarise(own)
-    problems: list[str] = []
+    problems = mixed_settings(own)
     chart: Chart | None = None
     try:
         if name == "measure":

@@ -45,6 +45,8 @@ def as_markdown(contents: Contents) -> str:
         lines += [f"{_markdown(study.name)}{budget}: {done} of {total} runs done.", ""]
     for section in contents.sections:
         lines += [f"## {_markdown(section.title)}", ""]
+        for problem in section.problems:
+            lines += [f"{_markdown(problem)}.", ""]
         for table in section.tables:
             lines += [f"### {_markdown(_heading(table))}", "", *_markdown_table(table), ""]
     unfinished = [run for run in contents.runs if run.state != "done"]

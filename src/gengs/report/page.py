@@ -33,6 +33,7 @@ _SIGNS: dict[State, str] = {
     "unfinished": "–",
     "failed": "×",
     "damaged": "×",
+    "different": "×",
     "waiting": "○",
 }
 

@@ -1,51 +1,22 @@
-"""Studies and runs as a report sees them: whatever of them is there.
+"""Studies as a report sees them.
 
 A folder given to the report may be a study (``plan.json`` and ``runs/``), one run
-(``config.json``), or a folder with some of either in it. A run in the plan that nobody has begun is
-*waiting*; one that another process holds the lock of is *running*; one that stopped before its end
-is *unfinished*, or *failed* if it left an ``error.txt``.
+(``config.json``), or a folder with some of either in it.
 """
 
 from __future__ import annotations
 
 __all__ = ["PROGRESS", "Run", "State", "Study", "find_studies"]
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
 
-from ..experiments.registry import EXPERIMENTS
-from .reading import Unreadable, read_json, read_lines, read_text
+from .doubts import other_settings
+from .one_run import PROGRESS, Run, State, load_run
+from .reading import Unreadable, read_json
 
-State = Literal["done", "running", "unfinished", "failed", "damaged", "waiting"]
-
-PROGRESS: tuple[State, ...] = get_args(State)
-"""The states, the one that says most first."""
 _DEPTH = 3  # a folder of folders of studies is as deep as it gets
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run, or the place of one in a plan."""
-
-    id: str
-    experiment: str
-    config: Mapping[str, Any]
-    labels: Mapping[str, str]
-    state: State
-    folder: Path | None = None
-    error: str = ""
-    """The last line of what went wrong."""
-    manifest: Mapping[str, Any] = field(default_factory=dict)
-    records: Sequence[Mapping[str, Any]] = ()
-    timings: Sequence[Mapping[str, Any]] = ()
-
-    @property
-    def seed(self) -> int | None:
-        """The run's seed, where its configuration has one."""
-        seed = self.config.get("seed")
-        return seed if isinstance(seed, int) else None
 
 
 @dataclass(frozen=True)
@@ -87,7 +58,7 @@ def _collect(folder: Path, studies: list[Study], loose: list[Run], depth: int) -
     if (folder / "plan.json").is_file():
         studies.append(_study(folder))
     elif (folder / "config.json").is_file():
-        loose.append(_load_run(folder, folder.name))
+        loose.append(load_run(folder, folder.name))
     elif depth > 0:
         for child in sorted(folder.iterdir()):
             if child.is_dir() and not child.name.startswith(".") and not child.is_symlink():
@@ -107,11 +78,11 @@ def _study(folder: Path) -> Study:
         config = one.get("config")
         labels = one.get("labels")
         runs.append(
-            _load_run(
+            load_run(
                 folder / "runs" / name,
                 name,
                 experiment=str(one.get("experiment", "")),
-                config=config if isinstance(config, dict) else {},
+                config=config if isinstance(config, dict) else None,
                 labels=labels if isinstance(labels, dict) else {},
             )
         )
@@ -123,100 +94,32 @@ def _study(folder: Path) -> Study:
     )
 
 
-def _load_run(
-    folder: Path,
-    name: str,
-    experiment: str = "",
-    config: Mapping[str, Any] | None = None,
-    labels: Mapping[str, Any] | None = None,
-) -> Run:
-    texts = {str(key): str(value) for key, value in (labels or {}).items()}
-    planned = Run(name, experiment, config or {}, texts, "waiting")
-    error = _last_line(folder / "error.txt")
-    if not (folder / "config.json").is_file():
-        if error:
-            return Run(name, experiment, planned.config, texts, "failed", folder, error)
-        return planned
-    try:
-        manifest = read_json(folder / "config.json")
-        records = read_lines(folder / "records.jsonl")
-        timings = read_lines(folder / "timings.jsonl")
-    except Unreadable as problem:
-        return Run(name, experiment, planned.config, texts, "damaged", folder, str(problem))
-    experiment = experiment or _experiment_name(manifest)
-    own = manifest.get("config")
-    run = Run(
-        name,
-        experiment,
-        own if isinstance(own, dict) else planned.config,
-        texts,
-        "done",
-        folder,
-        manifest=manifest,
-        records=records,
-        timings=timings,
-    )
-    state: State = "done"
-    if not _is_complete(run):
-        state = "running" if _is_locked(folder) else "failed" if error else "unfinished"
-    shown = error if state == "failed" else ""
-    return Run(**{**run.__dict__, "state": state, "error": shown})
-
-
-def _experiment_name(manifest: Mapping[str, Any]) -> str:
-    """``VaeConfig``, the class of a configuration, is called vae."""
-    return str(manifest.get("experiment", "")).removesuffix("config")
-
-
-def _is_complete(run: Run) -> bool:
-    if run.folder is None:
-        return False
-    if run.experiment in EXPERIMENTS and EXPERIMENTS[run.experiment].is_complete(run.folder):
-        return True
-    # Outside a study, the last thing that these two write.
-    last = {"synthetic": "table.csv", "measure": "records.jsonl"}
-    return (run.folder / last.get(run.experiment, "weights.safetensors")).exists()
-
-
-def _is_locked(folder: Path) -> bool:
-    """Whether a process on this machine writes there now; the lock is not taken."""
-    try:
-        import fcntl
-    except ImportError:  # Windows has no such locks
-        return False
-    try:
-        with (folder / ".lock").open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
-
-
-def _last_line(path: Path) -> str:
-    try:
-        lines = read_text(path).strip().splitlines()
-    except Unreadable:
-        return ""
-    return lines[-1].strip()[:500] if lines else "no message"
-
-
 def _without_doubles(studies: Sequence[Study]) -> list[Study]:
-    """The same run in two copies of a study counts once: the one that is further."""
-    best: dict[tuple[str, str], Run] = {}
+    """The same run in several copies of a study counts once."""
+    copies: dict[tuple[str, str], list[Run]] = {}
     merged: dict[tuple[str, str | None], list[str]] = {}
     for study in studies:
         names = merged.setdefault((study.name, study.budget), [])
         for run in study.runs:
             key = (study.name, run.id)
-            if key not in best:
+            if key not in copies:
                 names.append(run.id)
-                best[key] = run
-            elif PROGRESS.index(run.state) < PROGRESS.index(best[key].state):
-                best[key] = run
+            copies.setdefault(key, []).append(run)
     return [
-        Study(name, budget, tuple(best[name, run] for run in names))
+        Study(name, budget, tuple(_one_of(copies[name, run]) for run in names))
         for (name, budget), names in merged.items()
         if names
     ]
+
+
+def _one_of(copies: Sequence[Run]) -> Run:
+    """The one that is furthest; if several are done, they must agree, or nobody can say which."""
+    run = min(copies, key=lambda copy: PROGRESS.index(copy.state))
+    for copy in copies:
+        if copy.state == run.state == "done":
+            doubt = other_settings(run.experiment, run.config, copy.config, f"in {copy.folder}")
+            if not doubt and repr(run.records) != repr(copy.records):
+                doubt = f"its copy in {copy.folder} has other records"
+            if doubt:
+                return Run(run.id, run.experiment, run.config, run.labels, "different", error=doubt)
+    return run

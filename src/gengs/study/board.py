@@ -79,17 +79,18 @@ class Board:
     def _update(self) -> None:
         status = self.look()
         for run in status.plan.runs:
-            state = status.states[run.id]
-            if state in ("done", "failed") and self._seen.get(run.id) != state:
+            state, before = status.states[run.id], self._seen.get(run.id)
+            self._seen[run.id] = state
+            if state in ("done", "failed") and before != state:
                 self._recent.append(run.id)
                 if self._live is None:
                     self.say(self._line(status, run, state))
-            self._seen[run.id] = state
         if self._live is not None:
             self._live.update(self._table(status), refresh=True)
 
     def _line(self, status: Status, run: Run, state: State) -> str:
-        ended = status.count("done") + status.count("failed")
+        # Several may have ended since the last look: each line counts those up to its own.
+        ended = sum(seen in ("done", "failed") for seen in self._seen.values())
         line = f"{ended}/{len(status.plan.runs)} {state}: {named(run)}"
         if state == "failed":
             return f"{line}: {error_line(status.folder, run)}"

@@ -16,11 +16,12 @@ from ..experiments.machine import Machine
 from .board import named
 from .estimate import duration, known_times, rehearsed_times
 from .fan_out import Backend, Loky, RayCluster
+from .finished import refuse_conflicts
 from .manifest import command
 from .merge import merge
 from .plan import Plan, Run, write_plan
 from .plans import Budget, built_in
-from .runner import run_study, select
+from .runner import check_folder, run_study, select
 from .status import Status, error_line
 from .study_file import read_study
 
@@ -70,15 +71,21 @@ class Study:
         runs = select(plan.runs, self.only)
         if self.max_runs is not None and self.max_runs < 1:
             raise ValueError(f"expected at least 1 for --max-runs, but got {self.max_runs}.")
+        if (folder / "plan.json").exists():
+            check_folder(folder, plan)
+        refuse_conflicts(folder, plan.runs)
         status = Status(plan, folder)
         left = [run for run in runs if status.states[run.id] in self._wanted][: self.max_runs]
+        if left:  # where all is done, the runs may have been copied here without their plan
+            check_folder(folder, plan)
         if self.dry_run:
             self._list(plan, folder, runs, left)
             return
         if not left:
             if not (folder / "plan.json").exists():  # runs that were copied here
                 write_plan(folder, plan)
-            print(f"nothing is left to do in {folder}: {len(runs)} of {len(runs)} runs are done.")
+            done = sum(status.states[run.id] == "done" for run in runs)  # others may have failed
+            print(f"nothing is left to do in {folder}: {done} of {len(runs)} runs are done.")
             return
         machine = Machine(
             resume=True, accelerator=self._device, checkpoint_seconds=60.0, progress=False
@@ -127,7 +134,8 @@ class Study:
         source = "from the complete runs in this folder"
         if left and times.overall is None:
             times, some, all_ = rehearsed_times(left, self.data_dir, backend.threads)
-            source = f"from a few steps of {some} of {all_} kinds of runs, evaluations left out"
+            source = f"from a few steps of {some} of {all_} kinds of runs; evaluations, and some "
+            source += "seconds in which each worker starts, left out"
         workers = backend.workers()
         total = duration(times.total(left, workers))
         print(f"time for what is left: {total}, {workers} at once ({source})")

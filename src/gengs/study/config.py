@@ -17,7 +17,7 @@ Example:
 
 from __future__ import annotations
 
-__all__ = ["UNRECORDED", "changes", "from_json", "nearest", "to_json"]
+__all__ = ["UNRECORDED", "changes", "defaults", "from_json", "nearest", "to_json"]
 
 import dataclasses
 import difflib
@@ -46,6 +46,17 @@ def to_json(config: Any) -> dict[str, Any]:
     if not dataclasses.is_dataclass(config) or isinstance(config, type):
         raise TypeError(f"expected a dataclass as `config`, but got {config!r}.")
     return {field.name: _plain(getattr(config, field.name)) for field in _recorded(config)}
+
+
+def defaults(kind: type[Any]) -> dict[str, Any]:
+    """The defaults of the recorded fields, as plain data; fields without one are left out."""
+    found = {}
+    for field in _recorded(kind):
+        if field.default_factory is not dataclasses.MISSING:
+            found[field.name] = _plain(field.default_factory())
+        elif field.default is not dataclasses.MISSING:
+            found[field.name] = _plain(field.default)
+    return found
 
 
 def from_json(kind: type[T], values: Mapping[str, Any], where: str = "config") -> T:

@@ -3,7 +3,8 @@
 Best known from runs of the same kind (the same but for the seed) that are complete in this folder,
 or else from complete runs in the same column of the table. Where there are none, a rehearsal: a few
 steps of each kind of run, timed and multiplied, for some seconds altogether; kinds for which there
-was no time are taken to be as slow as the others of their column.
+was no time are taken to be as slow as the others of their column. What each run does before its
+first step, loading the data and building the model, is timed with it.
 """
 
 from __future__ import annotations
@@ -66,7 +67,11 @@ def time_taken(folder: Path, run: Run) -> float | None:
 def rehearsed_times(
     runs: Iterable[Run], data_dir: Path | None, threads: int, seconds: float = 20.0
 ) -> tuple[Estimate, int, int]:
-    """From a few steps of each kind; also how many kinds were rehearsed, and of how many."""
+    """From a few steps of each kind; also how many kinds were rehearsed, and of how many.
+
+    Raises:
+        ValueError: If a run's settings cannot be used; the message names the run and the setting.
+    """
     import torch
 
     kinds = {_kind(run): run for run in runs}
@@ -77,7 +82,10 @@ def rehearsed_times(
         for run in _one_of_each_column_first(kinds.values()):
             rehearse: Callable[..., float] | None = EXPERIMENTS[run.experiment].rehearse
             if rehearse is not None and time.monotonic() < end:
-                times.append((run, rehearse(run.config, data_dir)))
+                try:
+                    times.append((run, rehearse(run.config, data_dir)))
+                except (TypeError, ValueError) as error:
+                    raise ValueError(f"the run {run.id}{_blamed(run, error)}: {error}") from error
     finally:
         torch.set_num_threads(before)
     return _estimate(times), len(times), len(kinds)
@@ -89,11 +97,15 @@ def duration(seconds: float | None) -> str:
     Example:
         >>> duration(42), duration(600), duration(100_000), duration(None)
         ('42 s', '10 min', '1 d 3 h 47 min', 'unknown')
+        >>> duration(0.0078)
+        'under 1 s'
     """
     if seconds is None:
         return "unknown"
+    if 0 < seconds < 1:
+        return "under 1 s"
     if seconds < 100:
-        return f"{seconds:.2g} s" if seconds < 1 else f"{seconds:.0f} s"
+        return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     parts = ((minutes // 1440, "d"), (minutes // 60 % 24, "h"), (minutes % 60, "min"))
     return " ".join(f"{number} {unit}" for number, unit in parts if number)
@@ -111,6 +123,18 @@ def _estimate(times: Iterable[tuple[Run, float]]) -> Estimate:
         {column: mean(values) for column, values in columns.items()},
         mean(overall) if overall else None,
     )
+
+
+def _blamed(run: Run, error: Exception) -> str:
+    """The settings that an error quotes: whoever raised it knew the value, but not whose it is."""
+    # A law or an estimator is also quoted without what stands in brackets.
+    quoted = [
+        f"{name} {value!r}"
+        for name, value in to_json(run.config).items()
+        if isinstance(value, str)
+        and any(repr(text) in str(error) for text in (value, value.partition("(")[0]))
+    ]
+    return f" with {' and '.join(quoted)}" if quoted else ""
 
 
 def _one_of_each_column_first(runs: Iterable[Run]) -> list[Run]:

@@ -6,7 +6,7 @@ should not, but may change the last bits: they are noted, not refused.
 
 from __future__ import annotations
 
-__all__ = ["command", "compare", "manifest", "read_manifest"]
+__all__ = ["command", "compare", "experiment_of", "manifest", "read_manifest"]
 
 import os
 import platform
@@ -34,10 +34,15 @@ def command() -> str:
     return shlex.join([program.name, *sys.argv[1:]])
 
 
+def experiment_of(config: Any) -> str:
+    """The experiment's name in ``config.json``, unless told otherwise."""
+    return type(config).__name__.lower()
+
+
 def manifest(config: Any, experiment: str | None = None) -> dict[str, Any]:
     """The content of ``config.json`` for a run that begins now."""
     return {
-        "experiment": experiment or type(config).__name__.lower(),
+        "experiment": experiment or experiment_of(config),
         "config": to_json(config),
         "seed": getattr(config, "seed", None),
         "threads": torch.get_num_threads(),

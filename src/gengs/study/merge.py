@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ..experiments.registry import EXPERIMENTS
 from .config import changes
+from .finished import refuse_conflicts
 from .lock import take_lock
 from .plan import Plan, Run, read_plan, write_plan
 from .records import RunFolder
@@ -33,8 +34,8 @@ def merge(sources: Sequence[str | Path], target: str | Path) -> tuple[Plan, int]
         The merged plan, and how many run folders were copied.
 
     Raises:
-        ValueError: If the studies differ, or the same run has different records; nothing has been
-            copied then.
+        ValueError: If the studies differ, the same run has different records, or a run's folder
+            holds another one; nothing has been copied then.
     """
     folders, target = [Path(source) for source in sources], Path(target)
     if (target / "plan.json").exists() and target.resolve() not in {f.resolve() for f in folders}:
@@ -43,6 +44,8 @@ def merge(sources: Sequence[str | Path], target: str | Path) -> tuple[Plan, int]
         raise ValueError(f"expected a new folder or a study, but {target} holds something else.")
     plans = [read_plan(folder) for folder in folders]
     merged = _one_plan(folders, plans)
+    for folder in folders:
+        refuse_conflicts(folder, merged.runs)
     best = {run.id: _furthest(folders, run) for run in merged.runs}
     copied = 0
     write_plan(target, merged)

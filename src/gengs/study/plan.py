@@ -1,7 +1,8 @@
 """A study is a list of runs: which experiment, with which settings, and where it stands in a table.
 
 A run's id is readable and stable: a few settings that a person would name it by, and a hash of the
-experiment and all settings that are not the default. A new setting with a default changes no id.
+experiment and all settings that are not the default. A new setting with a default changes no id;
+nor does a new default, which is why an id alone does not say what was run (:mod:`.finished`).
 
 A study is a folder:
 
@@ -21,7 +22,6 @@ from __future__ import annotations
 
 __all__ = ["Plan", "Run", "read_plan", "write_plan"]
 
-import dataclasses
 import hashlib
 import json
 import re
@@ -32,7 +32,7 @@ from typing import Any
 
 from ..experiments.registry import EXPERIMENTS, Experiment
 from .atomic import write_atomically
-from .config import from_json, nearest, to_json
+from .config import defaults, from_json, nearest, to_json
 from .nonfinite import dumps, loads
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,119}")
@@ -60,6 +60,11 @@ class Run:
             raise TypeError(
                 f"expected a {kind.__name__} for the experiment {self.experiment!r}, but got a "
                 f"{type(self.config).__name__}."
+            )
+        if self.seed < 0:  # some generators refuse it, after the others have begun
+            name = self.id or _id(self.experiment, self.config)
+            raise ValueError(
+                f"expected a `seed` of at least 0 for the run {name}, but got {self.seed}."
             )
         if not self.id:
             object.__setattr__(self, "id", _id(self.experiment, self.config))
@@ -155,21 +160,13 @@ def _check_keys(content: Mapping[str, Any], keys: tuple[str, ...], where: object
 
 
 def _id(experiment: str, config: Any) -> str:
-    settings = to_json(config)
-    for setting in dataclasses.fields(config):
-        default = setting.default
-        if setting.default_factory is not dataclasses.MISSING:
-            default = setting.default_factory()
-        # By its JSON: a tuple is a list there.
-        if setting.name in settings and _same(settings[setting.name], default):
-            del settings[setting.name]
+    usual = defaults(type(config))
+    settings = {
+        name: value
+        for name, value in to_json(config).items()
+        if name not in usual or json.dumps(value, default=str) != json.dumps(usual[name])
+    }
     text = json.dumps([experiment, settings], sort_keys=True, default=str)
     named = [to_json(config)[name] for name in EXPERIMENTS[experiment].named_by]
     words = re.sub(r"[^a-z0-9.]+", "-", "-".join(map(str, named)).lower()).strip("-.")
     return f"{words[:80]}-seed{config.seed}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-
-
-def _same(value: Any, default: Any) -> bool:
-    if dataclasses.is_dataclass(default) and not isinstance(default, type):
-        default = to_json(default)
-    return json.dumps(value, default=str) == json.dumps(default, default=str)

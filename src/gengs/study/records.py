@@ -16,7 +16,7 @@ one that was left alone. For that, a checkpoint keeps the number of records at i
 
 from __future__ import annotations
 
-__all__ = ["RunFolder"]
+__all__ = ["RunFolder", "has_begun"]
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -88,7 +88,7 @@ class RunFolder:
         lock = take_lock(path)
         try:
             notes: tuple[str, ...] = ()
-            if not (path / "config.json").exists() or not _has_begun(path):
+            if not (path / "config.json").exists() or not has_begun(path):
                 write_atomically(path / "config.json", (dumps(now, indent=2) + "\n").encode())
             elif resume:
                 notes = compare(path, config, now)
@@ -159,7 +159,7 @@ class RunFolder:
         return list(JsonLines.read(file)) if file.exists() else []
 
 
-def _has_begun(path: Path) -> bool:
+def has_begun(path: Path) -> bool:
     """Whether there is anything to lose: a run may stop over its settings before its first step."""
     records = path / "records.jsonl"
     return (records.exists() and records.stat().st_size > 0) or (path / "checkpoint.pt").exists()

@@ -8,7 +8,7 @@ copied and taken up again anywhere.
 
 from __future__ import annotations
 
-__all__ = ["adopt_plan", "run_study", "select"]
+__all__ = ["adopt_plan", "check_folder", "run_study", "select"]
 
 import io
 import os
@@ -31,8 +31,8 @@ from .status import Status, state_of
 from .worker import Job
 
 
-def adopt_plan(folder: Path, plan: Plan) -> None:
-    """Write the plan to a study's folder.
+def check_folder(folder: Path, plan: Plan) -> None:
+    """Refuse a folder that is not for this study.
 
     Raises:
         ValueError: If the folder holds another study, or no study but something else.
@@ -44,11 +44,15 @@ def adopt_plan(folder: Path, plan: Plan) -> None:
                 f"{folder} holds the study {known.name} ({known.budget}), not {plan.name} "
                 f"({plan.budget}): choose another folder with --out."
             )
-        if known == plan:
-            return
     elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"expected a new folder or a study, but {folder} holds something else.")
-    write_plan(folder, plan)
+
+
+def adopt_plan(folder: Path, plan: Plan) -> None:
+    """Write the plan to a study's folder, unless it is there; ``ValueError`` as above."""
+    check_folder(folder, plan)
+    if not (folder / "plan.json").exists() or read_plan(folder) != plan:
+        write_plan(folder, plan)
 
 
 def select(runs: Sequence[Run], only: Iterable[str]) -> list[Run]:

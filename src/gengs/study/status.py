@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from ..experiments.registry import EXPERIMENTS
+from .finished import is_done
 from .plan import Plan, Run
 
 State = Literal["done", "running", "failed", "waiting"]
@@ -19,7 +19,7 @@ State = Literal["done", "running", "failed", "waiting"]
 def state_of(folder: Path, run: Run) -> State:
     """Whether a run is done, has failed, or is still to be done."""
     path = folder / "runs" / run.id
-    if EXPERIMENTS[run.experiment].is_complete(path):
+    if is_done(path, run):
         return "done"
     return "failed" if (path / "error.txt").exists() else "waiting"
 

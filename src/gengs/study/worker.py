@@ -31,6 +31,7 @@ from ..experiments.interruption import Interrupted
 from ..experiments.machine import Machine
 from ..experiments.registry import EXPERIMENTS
 from .atomic import write_atomically
+from .finished import is_done
 from .nonfinite import dumps, loads
 from .plan import Run
 from .session import Session
@@ -77,7 +78,7 @@ def execute(run: Run, job: Job) -> Outcome:
     if not ours:
         _watch(job)
     path = job.folder_of(run)
-    if EXPERIMENTS[run.experiment].is_complete(path):
+    if is_done(path, run):
         return "done"
     if job.session.stopping or _abandoned.is_set():
         return "stopped"
