@@ -48,6 +48,32 @@ def test_the_gradient_is_decided_where_the_law_is_made():
     torch.autograd.grad(other.mean.sum(), rate)
 
 
+def test_whoever_asks_first():
+    """A table and atoms that were first asked for elsewhere serve a training step."""
+    rate, scores = torch.tensor([1.0, 3.0], requires_grad=True), torch.zeros(2, 6)
+    q = truncate(Poisson(rate), 6)
+    with torch.inference_mode():
+        _ = q.atoms, q.mean
+    torch.autograd.grad(Relaxed(0.5, q).rsample_value().sum() + q.mean.sum(), rate)
+    prior = truncate(Poisson(torch.tensor(2.0)), 6)
+    law = with_scores(prior, scores)
+    slope = torch.func.grad(lambda w: (w * law.mean).sum())(torch.ones(2))
+    torch.testing.assert_close(slope, torch.full((2,), 2.5))
+    wide = torch.func.vmap(lambda w: w * with_scores(prior, scores).mean)(torch.ones(3))
+    torch.testing.assert_close(wide, torch.full((3, 2), 2.5))
+    both = truncate(Poisson(torch.tensor([1.0, 3.0])), 6), truncate(Poisson(torch.tensor(2.0)), 6)
+    found = torch.func.vmap(lambda w: w * kl_divergence(*both))(torch.ones(3))
+    torch.testing.assert_close(found[0], kl_divergence(*both))
+
+
+def test_a_rate_that_is_changed_before_anybody_asks():
+    rate = torch.tensor([0.1, 0.2])
+    q = truncate(Poisson(rate), 12)
+    rate.fill_(9.0)
+    expected = truncate(Poisson(torch.tensor([9.0, 9.0])), 12)
+    torch.testing.assert_close(q.probs, expected.probs)
+
+
 @pytest.mark.parametrize("law", [Poisson(torch.tensor([2.0, 3.0])), Geometric(torch.tensor(0.4))])
 def test_copies_and_pickles(law):
     q = truncate(law, 9)

@@ -1,7 +1,8 @@
 """A law on finitely many atoms whose table is made when it is first asked for.
 
 Not everyone asks, and a table is a dozen passes over memory: a draw of a truncated Poisson is a
-clipped draw of the Poisson, and a softmax needs no normalised logits.
+clipped draw of the Poisson, and a softmax needs no normalised logits. As with torch's own lazy
+parameters, what is changed in place before the table is asked for changes the table.
 """
 
 from __future__ import annotations

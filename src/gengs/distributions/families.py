@@ -40,7 +40,7 @@ class Family:
     def __init__(self, law: Distribution, lower: int | None = None, upper: Tensor | None = None):
         self.law, self.lower, self.upper = law, lower, upper
         self.batch_shape = torch.Size(law.batch_shape)  # other libraries' laws may have a tuple
-        self._ends: dict[int, tuple[Tensor, float, float]] = {}
+        self._ends: dict[int, tuple[Tensor, int, float, float]] = {}
 
     @lazy_property
     def like(self) -> Tensor:
@@ -52,10 +52,13 @@ class Family:
 
     def ends(self, parameter: Tensor) -> tuple[float, float]:
         """The smallest and the largest entry of a parameter; several ask, it is looked at once."""
-        if id(parameter) not in self._ends:
+        # changed in place since, it is looked at again; one of inference mode cannot say
+        version = -1 if parameter.is_inference() else parameter._version
+        known = self._ends.get(id(parameter))
+        if known is None or known[1] != version or version < 0:
             low, high = parameter.detach().aminmax()
-            self._ends[id(parameter)] = parameter, float(low), float(high)
-        return self._ends[id(parameter)][1:]
+            known = self._ends[id(parameter)] = parameter, version, float(low), float(high)
+        return known[2:]
 
     def log_pmf(self, k: Tensor) -> Tensor:
         """``log P(X = k)``, ``-inf`` outside the support."""

@@ -26,7 +26,9 @@ Geometric(p)       -(z/(p(1 - p)) + (1 + z)/p) / 2        -(z + (1 - p)(1 + z)) 
 Skellam            those of its two Poisson counts
 =================  =====================================  =======================================
 
-Any other law is taken as a table on ordered atoms, with the same formula (:mod:`midcdf_table`).
+A Poisson that is cut to 0 ... a moves like the Poisson below a, and at a, where the tail is lumped,
+by half the slope of :math:`\log P(X \ge a)`. Any other law is taken as a table on ordered atoms,
+with the same formula (:mod:`midcdf_table`).
 
 **Second derivatives.** The closed forms are functions of the draw and the parameters, so they can
 be differentiated again (for Poisson and a quadratic cost, even the second derivative is exact). The

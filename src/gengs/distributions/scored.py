@@ -14,6 +14,7 @@ from torch import Tensor
 from .deferred import Deferred
 from .finite import Finite
 from .sums import row_sums
+from .validation import ordinary
 from .weights import at_least_float32, moderate_ends, normalise, normalise_moderate
 
 
@@ -60,7 +61,9 @@ class Scored(Deferred):
         self.total = row_sums(self.weights)
 
     def _make_table(self) -> tuple[Tensor, Tensor | None]:
-        return normalise_moderate(self.source)
+        if ordinary(self.source):
+            return normalise_moderate(self.source)
+        return normalise(self.source, "logits", self._validate_args)
 
     def softmax_scores(self, temperature: float) -> Tensor:
         # with Gumbel noise, between -3 (of the winner) and 23, exp(x / temperature) stays in range

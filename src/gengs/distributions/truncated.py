@@ -45,8 +45,9 @@ class Truncated(Deferred):
     @lazy_property
     def atoms(self) -> Tensor:
         """The integers of the window."""
-        integers = self.window.integers(self.family.like.device)
-        return integers.to(torch.promote_types(self.dtype, torch.float32))
+        with torch.inference_mode(False):  # who trains may come after who evaluates
+            integers = self.window.integers(self.family.like.device)
+            return integers.to(torch.promote_types(self.dtype, torch.float32))
 
     def _make_table(self) -> tuple[Tensor, Tensor | None]:
         family, window = self.family, self.window

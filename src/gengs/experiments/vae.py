@@ -158,7 +158,8 @@ def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:
         modules={"model": model},
         step=lambda x: model.loss(x).mean(),
         data=batches,
-        optimizers=[torch.optim.Adam(model.parameters(), lr=config.learning_rate)],
+        # fused: a quarter of the plain one's time, which is a third of a step
+        optimizers=[torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)],
         schedules=schedules,
         evaluate=_evaluation(config, model, images),
         pictures=_pictures(config, model, images),
