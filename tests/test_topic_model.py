@@ -32,7 +32,10 @@ def expected_failures(model):
     return {}
 
 
-@parametrize_with_checks([gengs.TopicModel(**SMALL)], expected_failed_checks=expected_failures)
+@parametrize_with_checks(
+    [gengs.TopicModel(**SMALL), gengs.TopicModel(**SMALL, n_refine=2)],
+    expected_failed_checks=expected_failures,
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
@@ -271,3 +274,15 @@ def test_refined_documents_have_a_better_bound(counts):
     np.testing.assert_array_equal(model.transform(test), moved)
     with pytest.raises(ValueError, match="non-negative integer `n_refine`"):
         small(n_refine=-1).fit(counts)
+
+
+@pytest.mark.parametrize("settings", [{}, {"super_topics": (2,)}, {"posterior": "implicit"}])
+def test_a_refined_document_does_not_depend_on_the_others(counts, settings):
+    model = small(n_refine=5, **settings).fit(counts)
+    whole, order = model.transform(counts), np.random.default_rng(1).permutation(60)
+    # the same arithmetic in batches of other sizes: all but the last digits
+    np.testing.assert_allclose(model.transform(counts[order]), whole[order], atol=1e-3)
+    alone = [model.transform(counts[[row]])[0] for row in range(8)]
+    np.testing.assert_allclose(alone, whole[:8], atol=1e-3)
+    many = scipy.sparse.vstack([counts] * 5, format="csr")  # more than one batch
+    np.testing.assert_allclose(model.transform(many), np.tile(whole, (5, 1)), atol=1e-3)

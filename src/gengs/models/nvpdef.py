@@ -59,9 +59,9 @@ from torch.distributions import Distribution, Independent, kl_divergence
 
 from ..distributions.temperature import Schedule
 from ..estimators.base import Estimator, as_in_training
-from ..estimators.midcdf import MidCDF
 from ..estimators.nvil import NVIL
 from .bag_of_words import BagEncoder, WordDecoder
+from .common_draws import CommonDraws
 from .latents import draws_of
 from .poisson_layer import PoissonLayer, PosteriorFamily
 from .positive import PositiveLinear
@@ -188,10 +188,10 @@ class NVPDEF(TopicNetwork):
     def bound_of(self, features: Tensor, counts: Tensor) -> Tensor:
         """The negative bound of exact draws, differentiable in the features, ``(B,)``.
 
-        By the mid-CDF estimator, whichever the model was trained with: evaluations are the same for
-        all.
+        By the mid-CDF estimator, whichever the model was trained with, and with draws that all
+        documents share: a document's bound does not depend on the others.
         """
-        best = [MidCDF(4), *(MidCDF() for _ in self.estimators[1:])]
+        best = [CommonDraws(4), *(CommonDraws() for _ in self.estimators[1:])]
         return self._descend(0, None, features, counts, 1.0, best)
 
     def _descend(

@@ -243,8 +243,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         counts = self._counts(X, reset=False)
         self.network_.eval()
         refine = int(self.n_refine)
-        with fold_rng(self.trainer_.seed + 1):  # a refinement draws; the same draws each time
-            parts = [self.network_.intensities(x, refine=refine) for x in in_order(counts)]
+        parts = [self.network_.intensities(x, refine=refine) for x in in_order(counts)]
         return torch.cat(parts).float().numpy()
 
     def perplexity(
