@@ -199,11 +199,33 @@ def test_files_that_cannot_be_read(tmp_path, capsys):
         said = fails(capsys, "fit", path, "-o", out, "--longest-line", 2000)
         assert re.search(message, said), said
         # nothing is left that would be in the way of another try
-        assert {item.name for item in out.iterdir()} <= {".lock"}
+        assert not out.exists()
+    out.mkdir()
+    fails(capsys, "fit", path, "-o", out)
+    assert out.is_dir()  # it was there before
     assert "there is no file" in fails(capsys, "fit", tmp_path / "none.txt", "-o", out)
     assert "ends in .txt" in fails(capsys, "fit", tmp_path, "-o", out)
     np.savez(tmp_path / "counts.npz", a=np.eye(2))
     assert "expected --vocabulary" in fails(capsys, "fit", tmp_path / "counts.npz", "-o", out)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "sentence"),
+    [
+        ("--held-out", "1", "expected --held-out in [0, 1), but got 1.0"),
+        ("--seed", "-1", "at least 0 for --seed, but got -1"),
+        ("--epochs", "0", "at least 1 for --epochs"),
+        ("--topics", "0", "at least 1 for --topics"),
+        ("--super-topics", "0", "at least 1 for --super-topics"),
+        ("--topic-penalty", "nan", "at least 0 for --topic-penalty, but got nan"),
+        ("--learning-rate", "0", "positive, finite number for --learning-rate"),
+        ("--estimator", "Magic", "there is no estimator"),
+    ],
+)
+def test_options_out_of_range(tmp_path, capsys, option, value, sentence):
+    out = tmp_path / "out"
+    assert sentence in fails(capsys, "fit", "sample", "-o", out, option, value)
+    assert not out.exists()
 
 
 def test_folders_that_are_not_free(fitted, tmp_path, capsys):
