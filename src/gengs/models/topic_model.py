@@ -68,7 +68,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         weigh: Whether all documents count the same in training, or all tokens.
         turn: Whether ``fit`` turns the topics, after a third of its passes, to directions in which
             each has few words (:mod:`gengs.models.turning`): topics that can be read. Implicit
-            posteriors cannot turn along and are left alone.
+            posteriors cannot turn along and are left alone; a single step has no third of it.
         max_iter: The number of passes over the documents.
         batch_size: Documents in a step.
         learning_rate: Of Adam; ``fit`` lets it fall to zero along a cosine.
@@ -270,7 +270,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     # --------------------------------------------------------------------------------- on disk
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to one file: safetensors, with the settings as JSON inside."""
+        """Write the fitted model to one file: safetensors, with the settings as JSON inside.
+
+        The optimiser's memory is not in it: ``partial_fit`` after :meth:`load` starts that afresh,
+        and does not end where going on in memory would.
+        """
         from .topic_file import save_topic_model
 
         check_is_fitted(self, "network_")
