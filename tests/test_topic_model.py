@@ -105,6 +105,15 @@ def test_early_stopping_keeps_the_best_pass(counts):
     assert model.trainer_._validate(counts, held_out, model) == pytest.approx(best)
 
 
+def test_early_stopping_holds_out_documents_with_words(counts):
+    few = scipy.sparse.vstack([counts[:3], scipy.sparse.csr_array((57, 20), dtype=counts.dtype)])
+    for seed in range(5):
+        model = small(early_stopping=True, random_state=seed).fit(few)
+        assert np.isfinite([facts["perplexity"] for facts in model.history_]).all()
+    with pytest.raises(ValueError, match="documents with words to hold out"):
+        small(early_stopping=True).fit(np.zeros((9, 4)))
+
+
 def test_pipeline_and_grid_search():
     texts = [
         "cats purr and sleep",

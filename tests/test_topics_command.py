@@ -133,7 +133,8 @@ def test_apply(fitted, tmp_path, capsys):
     table = tmp_path / "new.csv"
     assert main(["topics", "apply", model, str(tmp_path / "new.txt"), "-o", str(table)]) == 0
     said = capsys.readouterr().out
-    assert "3 documents, 1 of them without any; 3 words kept, 75% of all" in said
+    assert "3 documents; words in the model's vocabulary: 3, 75% of all" in said
+    assert "documents without any: 1\n" in said
     _, rows = read_table(table)
     assert [row[3] for row in rows] == ["2", "0", "1"]
 
@@ -279,6 +280,10 @@ def test_models_that_cannot_be_applied(fitted, tmp_path, capsys):
     assert "no word of" in said and "is in the model's vocabulary" in said and not out.exists()
     assert "no finished topic model" in fails(capsys, "apply", tmp_path, text, "-o", out)
     assert "there is no topic model" in fails(capsys, "show", tmp_path / "none.safetensors")
+    said = fails(capsys, "show", text)
+    assert "damaged, or not a topic model" in said and "header" not in said
+    said = fails(capsys, "apply", fitted / "out" / "run", text, "-o", out)
+    assert "gengs topics fit is the one that writes a model" in said
     assert "a .csv or .npy file" in fails(capsys, "apply", fitted / "out", text, "-o", "a.xls")
     said = fails(capsys, "apply", fitted / "out", text, "-o", out, "--refine", "-1")
     assert "a --refine of at least 0" in said

@@ -69,7 +69,7 @@ def load_topic_model(kind: type[Model], path: Path) -> Model:
             facts = json.loads((file.metadata() or {}).get("gengs", "null"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is damaged, or not a topic model: {error}") from error
+        raise ValueError(f"{path} is damaged, or not a topic model.") from error
     if not isinstance(facts, dict) or facts.get("format") != _FORMAT:
         raise ValueError(f"expected a topic model of gengs, but {path} is something else.")
     if facts.get("version") != _VERSION:

@@ -141,7 +141,12 @@ class TopicFit:
                 f"{settings.validation_fraction} of {documents}."
             )
         order = np.random.default_rng(self.seed).permutation(documents)
-        return np.sort(order[held:]), np.sort(order[:held])
+        filled = order[np.diff(counts.indptr)[order] > 0]  # the others have no perplexity
+        if not len(filled):
+            raise ValueError(
+                "expected documents with words to hold out for `early_stopping`, but all are empty."
+            )
+        return np.setdiff1d(order, filled[:held]), np.sort(filled[:held])
 
     def _validate(self, counts: CompressedRows, rows: Any, settings: Any) -> float:
         self.network.eval()
