@@ -171,7 +171,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Learn from more documents, in one pass at a constant learning rate.
 
         The first call decides on the number of words, on their frequencies to begin with, and on
-        the network; settings of the training, such as ``learning_rate``, are read at each call.
+        the network; settings of the training, such as ``learning_rate``, are read at each call. If
+        a later call is interrupted, what it has learned so far stays.
         """
         with unchanged_by_failure(self):
             first = not hasattr(self, "network_")
