@@ -27,7 +27,10 @@ def check_least(config: object, least: Mapping[str, float]) -> None:
     for name, bound in least.items():
         number = getattr(config, name)
         if number is not None and not bound <= number < math.inf:
-            raise ValueError(f"expected at least {bound} for {option(name)}, but got {number}.")
+            kind = "" if math.isfinite(number) else "a finite number of "
+            raise ValueError(
+                f"expected {kind}at least {bound} for {option(name)}, but got {number}."
+            )
 
 
 def check_positive(config: object, *names: str) -> None:

@@ -53,7 +53,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         n_components: The number of topics.
         super_topics: The sizes of the layers above the topics, the uppermost first; none by
             default.
-        rates: The prior's mean intensity, of all layers or of each.
+        rates: The prior's mean intensity, of all layers or of each; below the last atom.
         level: The number of atoms of an intensity: 0 ... level - 1.
         posterior: ``"tilted"``, ``"implicit"`` or ``"explicit"``
             (:mod:`gengs.models.poisson_layer`).
