@@ -79,6 +79,13 @@ def test_nothing_but_the_posterior_moves():
     assert not model.intensities(x, refine=3).requires_grad
 
 
+def test_the_same_numbers_in_every_call_and_torch_is_left_alone():
+    model, x = network(sizes=(3,)).eval(), documents()
+    before = torch.get_rng_state()
+    first, second = (model.intensities(x, refine=3) for _ in range(2))
+    assert torch.equal(first, second) and torch.equal(torch.get_rng_state(), before)
+
+
 def test_documents_without_words_have_a_posterior_too():
     model = network(sizes=(3,)).eval()
     assert torch.isfinite(model.intensities(torch.zeros(2, WORDS), refine=3)).all()

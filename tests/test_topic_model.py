@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import torch
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV
@@ -32,7 +31,10 @@ def expected_failures(model):
     return {}
 
 
-@parametrize_with_checks([gengs.TopicModel(**SMALL)], expected_failed_checks=expected_failures)
+@parametrize_with_checks(
+    [gengs.TopicModel(**SMALL), gengs.TopicModel(**SMALL, n_refine=2)],
+    expected_failed_checks=expected_failures,
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
@@ -101,6 +103,15 @@ def test_early_stopping_keeps_the_best_pass(counts):
     assert told[-1]["perplexity"] > best
     held_out = model.trainer_._split(counts, model)[1]
     assert model.trainer_._validate(counts, held_out, model) == pytest.approx(best)
+
+
+def test_early_stopping_holds_out_documents_with_words(counts):
+    few = scipy.sparse.vstack([counts[:3], scipy.sparse.csr_array((57, 20), dtype=counts.dtype)])
+    for seed in range(5):
+        model = small(early_stopping=True, random_state=seed).fit(few)
+        assert np.isfinite([facts["perplexity"] for facts in model.history_]).all()
+    with pytest.raises(ValueError, match="documents with words to hold out"):
+        small(early_stopping=True).fit(np.zeros((9, 4)))
 
 
 def test_pipeline_and_grid_search():
@@ -206,17 +217,121 @@ def test_files_that_are_something_else(counts, tmp_path):
     [
         ({"n_components": 0}, "positive integer `n_components`"),
         ({"max_iter": 1.5}, "positive integer `max_iter`"),
-        ({"learning_rate": 0.0}, "positive `learning_rate`"),
+        ({"patience": True}, "positive integer `patience`"),
+        ({"n_refine": 2.9}, "non-negative integer `n_refine`, but got 2.9"),
+        ({"n_refine": True}, "non-negative integer `n_refine`"),
+        ({"level": 2.7}, "integer of at least 2 as `level`, but got 2.7"),
+        ({"level": None}, "integer of at least 2 as `level`, but got None"),
+        ({"hidden": 16}, "sequence of one or more positive integers as `hidden`, but got 16"),
+        ({"hidden": (16.5,)}, "positive integers as `hidden`"),
+        ({"hidden": ()}, "positive integers as `hidden`"),
+        ({"super_topics": 3}, "sequence of positive integers as `super_topics`, but got 3"),
+        ({"rates": 0}, "positive, finite number, .* as `rates`, but got 0"),
+        ({"rates": (1.0, 0.0)}, "positive, finite number, .* as `rates`"),
+        ({"rates": float("nan")}, "positive, finite number, .* as `rates`"),
+        ({"rates": "10"}, "positive, finite number, .* as `rates`"),
+        ({"learning_rate": 0.0}, "positive, finite number as `learning_rate`"),
+        ({"learning_rate": "x"}, "positive, finite number as `learning_rate`, but got 'x'"),
+        ({"weight_decay": -1.0}, "at least 0 as `weight_decay`"),
+        ({"weight_decay": float("nan")}, "finite number of at least 0 as `weight_decay`"),
+        ({"topic_penalty": -0.1}, "at least 0 as `topic_penalty`"),
+        ({"topic_penalty": float("inf")}, "finite number of at least 0 as `topic_penalty`"),
+        ({"dropout": 1.0}, r"in \[0, 1\) as `dropout`"),
         ({"gradient": "Magic"}, "there is no estimator"),
-        ({"posterior": "gamma"}, "`posterior` to be one of"),
+        ({"gradient": None}, "name of an estimator, such as .* as `gradient`, but got None"),
+        ({"gradient": gengs.MidCDF()}, "as `gradient`, but got MidCDF"),
+        ({"posterior": "gamma"}, "one of explicit, implicit, tilted as `posterior`"),
         ({"rates": (1.0, 2.0)}, "a rate for each of 1 layers"),
-        ({"weigh": "letters"}, "`weigh` to be"),
+        ({"rates": 1e9}, "below the last atom, `level` - 1 = 11, but got"),
+        ({"weigh": "letters"}, "one of documents, tokens as `weigh`"),
+        ({"turn": "no"}, "True or False as `turn`, but got 'no'"),
+        ({"random_state": -1}, "a seed from 0 to .* as `random_state`, but got -1"),
+        ({"on_epoch": 3}, "a function, or None, as `on_epoch`"),
         ({"early_stopping": True, "validation_fraction": 1.0}, "leaves documents on both sides"),
     ],
 )
 def test_bad_settings_are_found_when_fitting(counts, settings, sentence):
     with pytest.raises(ValueError, match=sentence):
-        clone(small(**settings)).fit(counts)
+        small(**settings).fit(counts)
+
+
+def test_settings_may_be_of_numpy(counts, tmp_path):
+    settings = {
+        "n_components": np.int64(3),
+        "hidden": np.array([8, 4]),
+        "rates": np.float32(3),
+        "level": np.int32(12),
+        "super_topics": [2],
+        "turn": np.True_,
+        "verbose": 0,
+    }
+    model = small(**settings).fit(counts)
+    model.save(tmp_path / "model")
+    loaded = gengs.TopicModel.load(tmp_path / "model")
+    assert loaded.hidden == (8, 4) and loaded.rates == 3.0
+    assert np.array_equal(loaded.transform(counts), model.transform(counts))
+
+
+def test_a_file_holds_what_was_fitted(counts, tmp_path):
+    model = small().fit(counts)
+    found = model.transform(counts)
+    model.set_params(n_components=7, hidden="wide", n_draws=9).save(tmp_path / "model")
+    loaded = gengs.TopicModel.load(tmp_path / "model")
+    assert (loaded.n_components, loaded.hidden, loaded.n_draws) == (3, (8,), 9)
+    assert np.array_equal(loaded.transform(counts), found)
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+    with pytest.raises(ValueError, match="positive integer `n_draws`"):
+        model.set_params(n_draws=0.5).save(tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+class Stop(Exception):
+    pass
+
+
+def stop(facts):
+    raise Stop
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was(counts):
+    for method in ("fit", "partial_fit"):
+        model = small(on_epoch=stop)
+        with pytest.raises(Stop):
+            getattr(model, method)(counts)
+        with pytest.raises(NotFittedError):
+            model.transform(counts)
+        assert not hasattr(model, "n_features_in_") and not hasattr(model, "n_iter_")
+    model = small().fit(counts)
+    before = model.transform(counts)
+    with pytest.raises(Stop):
+        model.set_params(on_epoch=stop).fit(counts[:, :5])
+    assert np.array_equal(model.transform(counts), before) and model.n_iter_ == 2
+    with pytest.raises(ValueError, match="Negative values"):
+        model.set_params(on_epoch=None).fit(-counts[:, :5])
+    assert np.array_equal(model.transform(counts), before)
+
+
+def test_partial_fit_reads_the_settings_of_the_training(counts):
+    first, second = (small().partial_fit(counts) for _ in range(2))
+    start = first.components_.copy()
+    first.set_params(learning_rate=1e-12, weight_decay=0.0).partial_fit(counts)
+    second.partial_fit(counts)
+    assert np.allclose(first.components_, start, atol=1e-6)
+    assert not np.allclose(second.components_, start, atol=1e-3)
+    kept, decayed = (small(weight_decay=0.0).partial_fit(counts) for _ in range(2))
+    decayed.set_params(weight_decay=100.0).partial_fit(counts)
+    kept.partial_fit(counts)
+    sizes = [float(m.network_.encoder.layers[0].weight.detach().norm()) for m in (decayed, kept)]
+    assert sizes[0] < 0.9 * sizes[1]
+    with pytest.raises(ValueError, match="`learning_rate`"):
+        first.set_params(learning_rate=-1).partial_fit(counts)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.uint8, np.int64, bool])
+def test_counts_of_any_type(counts, kind):
+    dense = np.minimum(counts.toarray(), 1).astype(kind)
+    assert np.isfinite(small().fit(dense).transform(dense)).all()
 
 
 def test_questions_before_fitting_and_wrong_ones(counts):
@@ -231,6 +346,11 @@ def test_questions_before_fitting_and_wrong_ones(counts):
     with pytest.raises(ValueError, match="at least 1 word"):
         model.topics(0)
     assert model.topics(1)[0].words[0].startswith("x")
+    for number in (0, 1.5, True):
+        with pytest.raises(ValueError, match="positive integer `n_draws`"):
+            model.perplexity(counts, n_draws=number)
+    with pytest.raises(ValueError, match="non-negative integer `n_refine`"):
+        model.set_params(n_refine=2.9).transform(counts)
 
 
 def test_a_line_for_each_pass(counts, capsys):
@@ -271,3 +391,15 @@ def test_refined_documents_have_a_better_bound(counts):
     np.testing.assert_array_equal(model.transform(test), moved)
     with pytest.raises(ValueError, match="non-negative integer `n_refine`"):
         small(n_refine=-1).fit(counts)
+
+
+@pytest.mark.parametrize("settings", [{}, {"super_topics": (2,)}, {"posterior": "implicit"}])
+def test_a_refined_document_does_not_depend_on_the_others(counts, settings):
+    model = small(n_refine=5, **settings).fit(counts)
+    whole, order = model.transform(counts), np.random.default_rng(1).permutation(60)
+    # the same arithmetic in batches of other sizes: all but the last digits
+    np.testing.assert_allclose(model.transform(counts[order]), whole[order], atol=1e-3)
+    alone = [model.transform(counts[[row]])[0] for row in range(8)]
+    np.testing.assert_allclose(alone, whole[:8], atol=1e-3)
+    many = scipy.sparse.vstack([counts] * 5, format="csr")  # more than one batch
+    np.testing.assert_allclose(model.transform(many), np.tile(whole, (5, 1)), atol=1e-3)

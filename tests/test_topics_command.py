@@ -133,7 +133,8 @@ def test_apply(fitted, tmp_path, capsys):
     table = tmp_path / "new.csv"
     assert main(["topics", "apply", model, str(tmp_path / "new.txt"), "-o", str(table)]) == 0
     said = capsys.readouterr().out
-    assert "3 documents, 1 of them without any; 3 words kept, 75% of all" in said
+    assert "3 documents; words in the model's vocabulary: 3, 75% of all" in said
+    assert "documents without any: 1\n" in said
     _, rows = read_table(table)
     assert [row[3] for row in rows] == ["2", "0", "1"]
 
@@ -199,11 +200,33 @@ def test_files_that_cannot_be_read(tmp_path, capsys):
         said = fails(capsys, "fit", path, "-o", out, "--longest-line", 2000)
         assert re.search(message, said), said
         # nothing is left that would be in the way of another try
-        assert {item.name for item in out.iterdir()} <= {".lock"}
+        assert not out.exists()
+    out.mkdir()
+    fails(capsys, "fit", path, "-o", out)
+    assert out.is_dir()  # it was there before
     assert "there is no file" in fails(capsys, "fit", tmp_path / "none.txt", "-o", out)
     assert "ends in .txt" in fails(capsys, "fit", tmp_path, "-o", out)
     np.savez(tmp_path / "counts.npz", a=np.eye(2))
     assert "expected --vocabulary" in fails(capsys, "fit", tmp_path / "counts.npz", "-o", out)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "sentence"),
+    [
+        ("--held-out", "1", "expected --held-out in [0, 1), but got 1.0"),
+        ("--seed", "-1", "at least 0 for --seed, but got -1"),
+        ("--epochs", "0", "at least 1 for --epochs"),
+        ("--topics", "0", "at least 1 for --topics"),
+        ("--super-topics", "0", "at least 1 for --super-topics"),
+        ("--topic-penalty", "nan", "at least 0 for --topic-penalty, but got nan"),
+        ("--learning-rate", "0", "positive, finite number for --learning-rate"),
+        ("--estimator", "Magic", "there is no estimator"),
+    ],
+)
+def test_options_out_of_range(tmp_path, capsys, option, value, sentence):
+    out = tmp_path / "out"
+    assert sentence in fails(capsys, "fit", "sample", "-o", out, option, value)
+    assert not out.exists()
 
 
 def test_folders_that_are_not_free(fitted, tmp_path, capsys):
@@ -257,6 +280,10 @@ def test_models_that_cannot_be_applied(fitted, tmp_path, capsys):
     assert "no word of" in said and "is in the model's vocabulary" in said and not out.exists()
     assert "no finished topic model" in fails(capsys, "apply", tmp_path, text, "-o", out)
     assert "there is no topic model" in fails(capsys, "show", tmp_path / "none.safetensors")
+    said = fails(capsys, "show", text)
+    assert "damaged, or not a topic model" in said and "header" not in said
+    said = fails(capsys, "apply", fitted / "out" / "run", text, "-o", out)
+    assert "gengs topics fit is the one that writes a model" in said
     assert "a .csv or .npy file" in fails(capsys, "apply", fitted / "out", text, "-o", "a.xls")
     said = fails(capsys, "apply", fitted / "out", text, "-o", out, "--refine", "-1")
     assert "a --refine of at least 0" in said

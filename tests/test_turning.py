@@ -11,7 +11,7 @@ import gengs
 from gengs.data.text import load_corpus
 from gengs.metrics import npmi, topic_diversity
 from gengs.models import NVDM, BagEncoder
-from gengs.models.turning import Turning, turn_topics, varimax
+from gengs.models.turning import Turning, _iterations, turn_topics, varimax
 
 
 def orthogonal(size):
@@ -93,6 +93,17 @@ def test_more_topics_than_words_and_one_topic():
         rotation = turn_topics(model)
         torch.testing.assert_close(rotation @ rotation.t(), torch.eye(topics))
         torch.testing.assert_close(rotation @ model.decoder.weight, before)
+
+
+def test_many_topics_take_few_iterations(monkeypatch):
+    decompositions = []
+    svd = torch.linalg.svd
+    monkeypatch.setattr(torch.linalg, "svd", lambda x: decompositions.append(1) or svd(x))
+    rotation = turn_topics(network(sizes=(600,), posterior="tilted"))
+    torch.testing.assert_close(rotation @ rotation.t(), torch.eye(600))
+    assert len(decompositions) <= 20
+    assert _iterations(5000, 50) == _iterations(5000, 200) == 100
+    assert _iterations(5000, 400) == 20 and _iterations(5000, 2000) == 10
 
 
 def test_once_after_a_third_and_not_again_after_a_resume():

@@ -50,6 +50,7 @@ from ..spec import parse_estimator
 from ..study.atomic import write_atomically
 from ..study.nonfinite import dumps
 from ..study.random_state import seed_everything
+from .options import check_least, check_positive, option
 from .task import Task, Training
 from .training import Machine, train
 
@@ -145,6 +146,7 @@ class Topics:
 
     def run(self) -> list[dict[str, Any]]:
         """Train, record, write the topics, and print the last evaluation."""
+        _check(self.config)  # before anything is fetched
         train_documents, test_documents = load_corpus(self.config.corpus, self.data_dir)
         task, training = build_topics(self.config, train_documents, test_documents)
         records = train(task, self.out, self.config, training, self.machine, seed=self.config.seed)
@@ -159,10 +161,20 @@ class Topics:
         return records
 
 
+def _check(config: TopicsConfig) -> None:
+    """Numbers out of range, by the names of their options: before hours of training, not after."""
+    least = {"topics": 1, "batch_size": 1, "epochs": 1, "evaluate_every": 1, "draws": 1, "level": 0}
+    least |= {"refine": 0, "importance_draws": 0, "kl_warm_up": 0, "seed": 0}
+    check_least(config, least | {"weight_decay": 0, "topic_penalty": 0})
+    check_positive(config, "learning_rate", "clip")
+    for name, numbers in (("super_topics", config.super_topics), ("hidden", config.hidden)):
+        if numbers and min(numbers) < 1:
+            raise ValueError(f"expected at least 1 for {option(name)}, but got {min(numbers)}.")
+
+
 def build_topics(config: TopicsConfig, documents: Corpus, test: Corpus) -> tuple[Task, Training]:
     """The task and its length: one function from the configuration to everything that trains."""
-    if config.refine < 0:  # before hours of training, not after
-        raise ValueError(f"expected a `refine` of at least 0, but got {config.refine}.")
+    _check(config)
     rows, held_out = _split(config, len(documents))
     seed_everything(config.seed)
     data = SparseBatches(documents, config.batch_size, config.seed, rows=rows)

@@ -36,6 +36,7 @@ from ..models.autoencoder import Autoencoder
 from ..models.networks import mlp_pair
 from ..spec import parse_estimator, parse_law
 from ..study.random_state import seed_everything
+from .options import check_least
 from .pictures import beside, grid
 from .task import Task, Training
 from .training import Machine, train
@@ -68,7 +69,8 @@ class VaeConfig:
     """Truncate prior and posterior to this many atoms; by default the paper's level for the prior,
     and 0 for no truncation (explicit posteriors only)."""
     mass: float | None = None
-    """Truncate to the window that holds this mass instead (the paper's NP)."""
+    """Truncate to the window that holds this mass instead (the paper's NP; explicit posteriors
+    only)."""
     posterior: Literal["explicit", "implicit"] = "implicit"
     """A law of the prior's family, or any PMF on its atoms."""
     estimator: str = "MidCDF"
@@ -129,11 +131,14 @@ def _check(config: VaeConfig) -> None:
     least = {"images": 1, "latents": 1, "batch_size": 1, "epochs": 1, "evaluate_every": 1}
     least |= {"evaluation_images": 2, "likelihood_samples": 0, "kl_warm_up": 0, "seed": 0}
     least |= {"level": 0}
-    for name, bound in least.items():
-        number = getattr(config, name)
-        if number is not None and number < bound:
-            option = "--" + name.replace("_", "-")
-            raise ValueError(f"expected at least {bound} for {option}, but got {number}.")
+    check_least(config, least)
+    if config.mass is not None and not 0 < config.mass < 1:
+        raise ValueError(f"expected --mass between 0 and 1, but got {config.mass}.")
+    if config.mass is not None and config.posterior == "implicit" and config.prior != "gaussian":
+        raise ValueError(
+            "--mass goes with --posterior explicit: an implicit posterior needs a --level, as it "
+            "has a logit for each atom."
+        )
 
 
 def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:
@@ -190,7 +195,7 @@ def _model(config: VaeConfig, estimator: Estimator, pixels: int) -> VAE:
                 f"{', '.join(PAPER_LEVELS)} only."
             )
     if config.posterior == "implicit" and not level:
-        raise ValueError("an implicit posterior needs a `level`: it has a logit for each atom.")
+        raise ValueError("an implicit posterior needs a --level: it has a logit for each atom.")
     width = int(level or 1) if config.posterior == "implicit" else 1
     encoder, decoder = mlp_pair(config.network, pixels, config.latents, width)
     return VAE(

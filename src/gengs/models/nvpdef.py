@@ -59,11 +59,11 @@ from torch.distributions import Distribution, Independent, kl_divergence
 
 from ..distributions.temperature import Schedule
 from ..estimators.base import Estimator, as_in_training
-from ..estimators.midcdf import MidCDF
 from ..estimators.nvil import NVIL
 from .bag_of_words import BagEncoder, WordDecoder
+from .common_draws import CommonDraws
 from .latents import draws_of
-from .poisson_layer import PoissonLayer, PosteriorFamily
+from .poisson_layer import PoissonLayer, PosteriorFamily, check_rate
 from .positive import PositiveLinear
 from .topic_network import Rows, TopicNetwork
 
@@ -112,8 +112,10 @@ class NVPDEF(TopicNetwork):
             raise ValueError(
                 f"expected `stack` to be one of {', '.join(get_args(Stack))}, but got {stack!r}."
             )
-        words = encoder.words
-        decoder = WordDecoder(sizes[-1], words, unigram, centre=rates[-1], scale=rates[-1] ** 0.5)
+        for rate in rates:  # the decoder divides by its root
+            check_rate(rate, level, "rates")
+        last, rate = sizes[-1], rates[-1]
+        decoder = WordDecoder(last, encoder.words, unigram, centre=rate, scale=rate**0.5)
         super().__init__(encoder, decoder, kl_weight)
         self.stack = stack
         self.layers = nn.ModuleList(
@@ -175,10 +177,8 @@ class NVPDEF(TopicNetwork):
         """
         features = self.encoder(counts)
         for estimator in self.estimators:
-            if isinstance(
-                estimator, NVIL
-            ):  # the draws of the layers above are not for the baseline
-                estimator.context = None
+            if isinstance(estimator, NVIL):
+                estimator.context = None  # the draws of the layers above are not for the baseline
         first = self.estimators[0]
         if isinstance(first, NVIL):
             first.context = torch.log1p(counts)
@@ -188,10 +188,10 @@ class NVPDEF(TopicNetwork):
     def bound_of(self, features: Tensor, counts: Tensor) -> Tensor:
         """The negative bound of exact draws, differentiable in the features, ``(B,)``.
 
-        By the mid-CDF estimator, whichever the model was trained with: evaluations are the same for
-        all.
+        By the mid-CDF estimator, whichever the model was trained with, and with draws that all
+        documents share: a document's bound does not depend on the others.
         """
-        best = [MidCDF(4), *(MidCDF() for _ in self.estimators[1:])]
+        best = [CommonDraws(4), *(CommonDraws() for _ in self.estimators[1:])]
         return self._descend(0, None, features, counts, 1.0, best)
 
     def _descend(

@@ -26,7 +26,7 @@ prior becomes Gaussian.
 
 from __future__ import annotations
 
-__all__ = ["PoissonLayer", "PosteriorFamily"]
+__all__ = ["PoissonLayer", "PosteriorFamily", "check_rate"]
 
 import math
 from typing import Literal, get_args
@@ -75,14 +75,11 @@ class PoissonLayer(nn.Module):
         if posterior not in get_args(PosteriorFamily):
             options = ", ".join(get_args(PosteriorFamily))
             raise ValueError(f"expected `posterior` to be one of {options}, but got {posterior!r}.")
-        if not 0 < rate < math.inf:
-            raise ValueError(f"expected a positive, finite `rate`, but got {rate}.")
+        check_rate(rate, level)
         if level is None and posterior != "explicit":
             raise ValueError(
                 f"expected a `level` of atoms for the {posterior} posterior, got none."
             )
-        if level is not None and level < 2:
-            raise ValueError(f"expected a `level` of at least 2 atoms, but got {level}.")
         self.size, self.level, self.posterior_family = size, level, posterior
         self.start_rate = rate
         self.log_rate = nn.Parameter(torch.full((size,), math.log(rate)), requires_grad=learn_rate)
@@ -134,3 +131,25 @@ class PoissonLayer(nn.Module):
     def extra_repr(self) -> str:
         rate = "learned" if self.log_rate.requires_grad else self.start_rate
         return f"{self.size}, rate={rate}, level={self.level}, {self.posterior_family}"
+
+
+def check_rate(rate: float, level: int | None, name: str = "rate") -> None:
+    """Raise where a prior of this rate makes no sense on this many atoms.
+
+    From the last atom on, a rate's own value is lost: more than half of the mass lies there, and
+    every such prior is nearly the same one.
+
+    Args:
+        rate: Of the prior.
+        level: The number of atoms, or ``None`` for all.
+        name: What the setting is called where it was given.
+    """
+    if not 0 < rate < math.inf:
+        raise ValueError(f"expected a positive, finite `{name}`, but got {rate}.")
+    if level is not None and level < 2:
+        raise ValueError(f"expected a `level` of at least 2 atoms, but got {level}.")
+    if level is not None and rate >= level - 1:
+        raise ValueError(
+            f"expected `{name}` below the last atom, `level` - 1 = {level - 1}, but got {rate:g}: "
+            "the prior would have more than half of its mass there."
+        )

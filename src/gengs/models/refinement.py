@@ -11,6 +11,12 @@ by Adam, with a step that falls to zero. Heads are linear: where they are narrow
 features, every posterior of the family can be reached. A document whose bound did not get better,
 by fresh draws, keeps the encoder's features.
 
+A document's refined posterior is its own: it does not depend on the documents beside it, on their
+order, or on the batches they come in. The step is relative to the document's own features, and the
+t-th estimate of the bound takes the t-th set of random numbers, for every document and every call
+(:mod:`.common_draws`; the Gaussian reference alone draws for each document apart). Before and after
+are compared by the same numbers, too.
+
 References:
     | Semi-Amortized Variational Autoencoders (Kim et al., 2018), https://arxiv.org/abs/1802.02550
     | On the Challenges of Learning with Inference Networks on Sparse, High-dimensional Data
@@ -21,7 +27,8 @@ from __future__ import annotations
 
 __all__ = ["refined"]
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -47,19 +54,36 @@ def refined(bound: Callable[[Tensor], Tensor], features: Tensor, steps: int) -> 
     start = features.detach()
     if steps == 0:
         return start
+    # moved in units of the document's own typical feature
+    unit = start.square().mean(-1, keepdim=True).sqrt()  # (B, 1)
+    unit = unit.where(unit > 0, 1.0)
     with torch.inference_mode(False), torch.enable_grad():
-        moved = start.clone().requires_grad_()
-        first = _STEP * float(start.square().mean().sqrt())
-        adam = torch.optim.Adam([moved], betas=(0.8, 0.95))
+        origin, unit = start.clone(), unit.clone()
+        way = torch.zeros_like(origin).requires_grad_()
+        adam = torch.optim.Adam([way], betas=(0.8, 0.95))
         for step in range(steps):
-            adam.param_groups[0]["lr"] = first * (1 - step / steps)
+            adam.param_groups[0]["lr"] = _STEP * (1 - step / steps)
             # of the features alone: the model's parameters keep the gradients they have
             try:
-                (moved.grad,) = torch.autograd.grad(bound(moved).sum(), moved)
+                with _noise(step):
+                    (way.grad,) = torch.autograd.grad(bound(origin + unit * way).sum(), way)
             except FloatingPointError:  # of a model that has diverged nothing is to be refined
                 return start
             adam.step()
-    moved = moved.detach()
+    moved = start + unit * way.detach()
+    gain = torch.zeros(len(start), device=start.device)
     with torch.no_grad():
-        gain = torch.stack([bound(start) - bound(moved) for _ in range(_COMPARISONS)]).mean(0)
+        for turn in range(steps, steps + _COMPARISONS):
+            with _noise(turn):
+                before = bound(start)
+            with _noise(turn):
+                gain = gain + (before - bound(moved))
     return torch.where((gain > 0).unsqueeze(-1), moved, start)
+
+
+@contextmanager
+def _noise(turn: int) -> Iterator[None]:
+    """The random numbers of a turn, the same in every call; torch's generator stays as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(turn)  # the processor's alone
+        yield

@@ -18,6 +18,7 @@ import numpy as np
 from ..study.atomic import write_atomically
 from ..study.config import nearest
 from .topic_fit import TopicFit
+from .topic_settings import NETWORK, settings_of
 
 _FORMAT, _VERSION = "gengs topic model", 1
 # settings that say how to run, or that cannot be written
@@ -30,7 +31,9 @@ def save_topic_model(model: Any, path: Path) -> None:
     """Write a fitted model, atomically."""
     from safetensors.torch import save
 
-    settings = {k: v for k, v in model.get_params(deep=False).items() if k not in _LEFT_OUT}
+    names = [name for name in model.get_params(deep=False) if name not in (*_LEFT_OUT, *NETWORK)]
+    # the network's own settings are those it was made with, whatever was set since
+    settings = {**vars(settings_of(model, *names)), **model._built}
     facts = {
         "format": _FORMAT,
         "version": _VERSION,
@@ -66,7 +69,7 @@ def load_topic_model(kind: type[Model], path: Path) -> Model:
             facts = json.loads((file.metadata() or {}).get("gengs", "null"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is damaged, or not a topic model: {error}") from error
+        raise ValueError(f"{path} is damaged, or not a topic model.") from error
     if not isinstance(facts, dict) or facts.get("format") != _FORMAT:
         raise ValueError(f"expected a topic model of gengs, but {path} is something else.")
     if facts.get("version") != _VERSION:
@@ -90,15 +93,17 @@ def _rebuilt(kind: Any, facts: dict[str, Any], tensors: dict[str, Any], path: Pa
     model.vocabulary_ = facts["vocabulary"]
     if facts["named_columns"]:
         model.feature_names_in_ = np.array(facts["vocabulary"], dtype=object)
-    model.network_ = model._network(model.n_features_in_)
+    model._build(model.n_features_in_)
     try:
         model.network_.load_state_dict(tensors)
     except RuntimeError as error:
         raise ValueError(f"the weights in {path} do not fit its settings: {error}") from error
-    rate, decay = model.learning_rate, model.weight_decay
-    model.trainer_ = TopicFit(model.network_, rate, decay, int(facts["seed"]))
+    own = settings_of(model)
+    model.trainer_ = TopicFit(
+        model.network_, own.learning_rate, own.weight_decay, int(facts["seed"])
+    )
     model.trainer_.epochs, model.trainer_.history = int(facts["epochs"]), list(facts["history"])
-    model.n_iter_, model._n_features_out = model.trainer_.epochs, model.n_components
+    model.n_iter_ = model.trainer_.epochs
     return model
 
 

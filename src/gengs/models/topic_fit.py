@@ -47,8 +47,6 @@ class TopicFit:
     def __init__(
         self, network: TopicNetwork, learning_rate: float, weight_decay: float, seed: int
     ) -> None:
-        if not learning_rate > 0:
-            raise ValueError(f"expected a positive `learning_rate`, but got {learning_rate}.")
         self.network, self.learning_rate, self.seed = network, learning_rate, seed
         self.optimizer = topic_optimizer(network, learning_rate, weight_decay)
         self.epochs = 0
@@ -57,14 +55,17 @@ class TopicFit:
     def run(
         self, counts: CompressedRows, settings: Any, epochs: int | None = None, decay: bool = True
     ) -> None:
-        """Make passes over ``counts``, as the ``TopicModel`` in ``settings`` says.
+        """Make passes over ``counts``, as the settings of a ``TopicModel`` say.
 
         Args:
             counts: The documents.
-            settings: Batch size, weights of documents, early stopping and so on.
+            settings: Learning rate, batch size, weights of documents, early stopping and so on.
             epochs: How many passes; by default ``settings.max_iter``.
             decay: Let the learning rate fall to zero along a cosine.
         """
+        # they may be others than in the last run; the first group holds the encoder's matrices
+        self.learning_rate = settings.learning_rate
+        self.optimizer.param_groups[0]["weight_decay"] = settings.weight_decay
         rows, held_out = self._split(counts, settings) if decay else (None, None)
         documents = counts.shape[0] if rows is None else len(rows)
         data = SparseBatches(counts, min(settings.batch_size, documents), self.seed, rows=rows)
@@ -140,7 +141,12 @@ class TopicFit:
                 f"{settings.validation_fraction} of {documents}."
             )
         order = np.random.default_rng(self.seed).permutation(documents)
-        return np.sort(order[held:]), np.sort(order[:held])
+        filled = order[np.diff(counts.indptr)[order] > 0]  # the others have no perplexity
+        if not len(filled):
+            raise ValueError(
+                "expected documents with words to hold out for `early_stopping`, but all are empty."
+            )
+        return np.setdiff1d(order, filled[:held]), np.sort(filled[:held])
 
     def _validate(self, counts: CompressedRows, rows: Any, settings: Any) -> float:
         self.network.eval()

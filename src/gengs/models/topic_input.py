@@ -11,6 +11,7 @@ __all__ = ["counts_of", "in_order"]
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_non_negative, validate_data
 from torch import Tensor
@@ -41,6 +42,8 @@ def counts_of(model: Any, X: Any, reset: bool) -> CompressedRows:
     else:
         X = validate_data(model, X, accept_sparse="csr", dtype="numeric", reset=reset)
         check_non_negative(X, "TopicModel")
+        if X.dtype == np.float16:  # SciPy has no sparse matrices of it
+            X = X.astype(np.float32)
         counts = scipy.sparse.csr_array(X)
     if reset:
         names = getattr(X, "vocabulary", getattr(model, "feature_names_in_", None))

@@ -39,9 +39,11 @@ from .nvpdef import Stack
 from .poisson_layer import PosteriorFamily
 from .topic_fit import TopicFit, fold_rng
 from .topic_input import counts_of, in_order
-from .topic_network import Perplexity, TopicNetwork, perplexity
+from .topic_network import Perplexity, perplexity
 from .topic_recipe import TopicWeights, topic_network
+from .topic_settings import NETWORK, settings_of
 from .topic_words import Branch, Topic, branches, top_words
+from .unchanged_by_failure import unchanged_by_failure
 
 
 class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -51,7 +53,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         n_components: The number of topics.
         super_topics: The sizes of the layers above the topics, the uppermost first; none by
             default.
-        rates: The prior's mean intensity, of all layers or of each.
+        rates: The prior's mean intensity, of all layers or of each; below the last atom.
         level: The number of atoms of an intensity: 0 ... level - 1.
         posterior: ``"tilted"``, ``"implicit"`` or ``"explicit"``
             (:mod:`gengs.models.poisson_layer`).
@@ -66,7 +68,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         weigh: Whether all documents count the same in training, or all tokens.
         turn: Whether ``fit`` turns the topics, after a third of its passes, to directions in which
             each has few words (:mod:`gengs.models.turning`): topics that can be read. Implicit
-            posteriors cannot turn along and are left alone.
+            posteriors cannot turn along and are left alone; a single step has no third of it.
         max_iter: The number of passes over the documents.
         batch_size: Documents in a step.
         learning_rate: Of Adam; ``fit`` lets it fall to zero along a cosine.
@@ -154,57 +156,50 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     # ---------------------------------------------------------------------------------- training
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn topics from word counts, documents by words."""
-        counts = self._counts(X, reset=True)
-        self._begin(counts)
-        self.trainer_.run(counts, self)
-        self.n_iter_ = self.trainer_.epochs
+        """Learn topics from word counts, documents by words.
+
+        If it fails or is interrupted, the model is what it was before.
+        """
+        with unchanged_by_failure(self):
+            counts = self._counts(X, reset=True)
+            self._begin(counts)
+            self.trainer_.run(counts, settings_of(self))
+            self.n_iter_ = self.trainer_.epochs
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from more documents, in one pass at a constant learning rate.
 
-        The first call decides on the number of words, and on their frequencies to begin with.
+        The first call decides on the number of words, on their frequencies to begin with, and on
+        the network; settings of the training, such as ``learning_rate``, are read at each call. If
+        a later call is interrupted, what it has learned so far stays.
         """
-        first = not hasattr(self, "network_")
-        counts = self._counts(X, reset=first)
-        if first:
-            self._begin(counts)
-        self.trainer_.run(counts, self, epochs=1, decay=False)
-        self.n_iter_ = self.trainer_.epochs
+        with unchanged_by_failure(self):
+            first = not hasattr(self, "network_")
+            counts = self._counts(X, reset=first)
+            if first:
+                self._begin(counts)
+            self.trainer_.run(counts, settings_of(self), epochs=1, decay=False)
+            self.n_iter_ = self.trainer_.epochs
         return self
 
     def _begin(self, counts: CompressedRows) -> None:
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        settings = settings_of(self)
+        seed = int(check_random_state(settings.random_state).randint(2**31 - 1))
         totals = word_totals(counts) + 0.5  # no word is impossible
         with fold_rng(seed):
-            self.network_ = self._network(counts.shape[1], (totals / totals.sum()).float())
-            self.trainer_ = TopicFit(self.network_, self.learning_rate, self.weight_decay, seed)
-        self._n_features_out = self.n_components
-
-    def _network(self, words: int, unigram: Tensor | None = None) -> TopicNetwork:
-        for name in ("n_components", "max_iter", "batch_size", "patience", "n_draws"):
-            number = getattr(self, name)
-            if not isinstance(number, (int, np.integer)) or number < 1:
-                raise ValueError(f"expected a positive integer `{name}`, but got {number!r}.")
-        if not isinstance(self.n_refine, (int, np.integer)) or self.n_refine < 0:
-            raise ValueError(
-                f"expected a non-negative integer `n_refine`, but got {self.n_refine!r}."
+            self._build(counts.shape[1], (totals / totals.sum()).float())
+            self.trainer_ = TopicFit(
+                self.network_, settings.learning_rate, settings.weight_decay, seed
             )
-        return topic_network(
-            words,
-            unigram,
-            parse_estimator(self.gradient),
-            topics=int(self.n_components),
-            super_topics=tuple(self.super_topics),
-            rates=self.rates,
-            level=int(self.level),
-            posterior=self.posterior,
-            stack=self.stack,
-            hidden=tuple(self.hidden),
-            dropout=self.dropout,
-            thinning=self.thinning,
-        )
+
+    def _build(self, words: int, unigram: Tensor | None = None) -> None:
+        """Make the network, and note which settings it was made with."""
+        self._built = vars(settings_of(self, *NETWORK))
+        more = dict(self._built)
+        topics, estimator = more.pop("n_components"), parse_estimator(more.pop("gradient"))
+        self.network_ = topic_network(words, unigram, estimator, topics=topics, **more)
+        self._n_features_out = topics
 
     # --------------------------------------------------------------------------- what was learned
 
@@ -242,9 +237,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self, "network_")
         counts = self._counts(X, reset=False)
         self.network_.eval()
-        refine = int(self.n_refine)
-        with fold_rng(self.trainer_.seed + 1):  # a refinement draws; the same draws each time
-            parts = [self.network_.intensities(x, refine=refine) for x in in_order(counts)]
+        refine = settings_of(self, "n_refine").n_refine
+        parts = [self.network_.intensities(x, refine=refine) for x in in_order(counts)]
         return torch.cat(parts).float().numpy()
 
     def perplexity(
@@ -270,14 +264,18 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self, "network_")
         counts = self._counts(X, reset=False)
         self.network_.eval()
+        settings = settings_of(self, "n_draws", "n_refine", n_draws=n_draws)
         with fold_rng(self.trainer_.seed + 1):  # the same draws each time
-            draws = n_draws or self.n_draws
-            return perplexity(self.network_, in_order(counts), draws, int(self.n_refine))
+            return perplexity(self.network_, in_order(counts), settings.n_draws, settings.n_refine)
 
     # --------------------------------------------------------------------------------- on disk
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to one file: safetensors, with the settings as JSON inside."""
+        """Write the fitted model to one file: safetensors, with the settings as JSON inside.
+
+        The optimiser's memory is not in it: ``partial_fit`` after :meth:`load` starts that afresh,
+        and does not end where going on in memory would.
+        """
         from .topic_file import save_topic_model
 
         check_is_fitted(self, "network_")

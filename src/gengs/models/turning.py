@@ -18,6 +18,11 @@ allows. This is done once on the way, and the rest of the training settles the m
 prior is not quite Gaussian, and the posterior's factors are independent, which is a better fit in
 directions that few documents share.
 
+**Many topics.** An iteration of varimax takes time like :math:`V D^2 + D^3`: at 50 topics all of
+them together take a fifth of a second, at 2000 topics a single one takes seconds. Ten iterations
+reach 97 % of the criterion and twenty 99 %, so models of more than some 200 topics get fewer of
+them, by a count of the arithmetic (never by the clock: the same seed gives the same topics).
+
 References:
     | The varimax criterion for analytic rotation in factor analysis (Kaiser, 1958)
     | Vintage Factor Analysis with Varimax Performs Statistical Inference (Rohe & Zeng, 2023),
@@ -38,6 +43,9 @@ from .topic_network import TopicNetwork
 
 _MOST_WORDS = 5000
 """Of a larger vocabulary, the most frequent ones decide."""
+
+_MOST_WORK, _FEWEST, _MOST = 1e11, 10, 100
+"""Multiplications in all iterations together (seconds), and how many there are in any case."""
 
 
 def varimax(loadings: Tensor, iterations: int = 100, tolerance: float = 1e-6) -> Tensor:
@@ -80,13 +88,20 @@ def turn_topics(model: TopicNetwork, optimizer: torch.optim.Optimizer | None = N
     if along is None or not all_finite(topics):
         return torch.eye(len(topics), dtype=topics.dtype, device=topics.device)
     frequent = bias.topk(min(len(bias), _MOST_WORDS)).indices
-    rotation = varimax(topics[:, frequent].t()).to(topics.dtype)
+    loadings = topics[:, frequent].t()
+    rotation = varimax(loadings, _iterations(*loadings.shape)).to(topics.dtype)
     for parameter, rows in [(model.decoder.weight, _all), *along]:
         _turn(rows(parameter), rotation)
         state = {} if optimizer is None else optimizer.state.get(parameter, {})
         if "exp_avg" in state:
             _turn(rows(state["exp_avg"]), rotation)
     return rotation
+
+
+def _iterations(words: int, topics: int) -> int:
+    """How many iterations of varimax a model of this size is worth."""
+    work = 4 * words * topics**2 + 25 * topics**3  # products, and a singular value decomposition
+    return max(_FEWEST, min(_MOST, int(_MOST_WORK / work)))
 
 
 def _all(weight: Tensor) -> Tensor:

@@ -41,7 +41,12 @@ def apply(command: TopicsApply) -> None:
         command.out if as_table else None,
         None if as_table else command.out,
     )
-    print(f"{tally} of the model's vocabulary")
+    share = tally.known / max(tally.known + tally.unknown, 1)
+    without = f"; documents without any: {tally.empty:,}" if tally.empty else ""
+    print(
+        f"{tally.documents:,} documents; words in the model's vocabulary: {tally.known:,}, "
+        f"{share:.0%} of all{without}"
+    )
     print(f"written: {command.out}")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 __all__ = ["fit"]
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +34,11 @@ _WORDS = 15  # of a topic, in the files
 def fit(command: TopicsFit) -> None:
     """Do what is left to do, and say where the results are."""
     config, out = command.config, command.out
+    config.check()
     say = _speaker(command.progress)
     source = open_source(command.corpus, config.reading)
     _check_folder(out, command.resume)
-    out.mkdir(parents=True, exist_ok=True)
-    with take_lock(out):
+    with _folder(out), take_lock(out):
         ingested = ingest(source, config, out, say)
         kind = "words" if isinstance(source, TextSource) else "counts"
         say(f"{ingested.tally}" if kind == "words" else f"{ingested.corpus}")
@@ -122,6 +124,20 @@ def _check_folder(out: Path, resume: bool) -> None:
         raise ValueError(f"expected a new or empty folder, but {out} holds {foreign[0]!r}.")
     if begun and not resume:
         raise ValueError(f"{out} already holds topics: add --resume, or choose another folder.")
+
+
+@contextmanager
+def _folder(out: Path) -> Iterator[None]:
+    """Make the folder; where nothing was written to a new one, nothing is left of it."""
+    new = not out.exists()
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        if new and {item.name for item in out.iterdir()} <= {".lock"}:
+            (out / ".lock").unlink(missing_ok=True)
+            out.rmdir()
+        raise
 
 
 def _speaker(shown: bool) -> Any:

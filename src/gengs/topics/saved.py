@@ -53,8 +53,14 @@ def load_model(path: Path) -> SavedModel:
         places = [path / _WEIGHTS, path / "model" / _WEIGHTS]
         found = [place for place in places if place.is_file()]
         if not found:
-            begun = (path / "corpus.json").exists()
-            hint = "; go on with gengs topics fit ... --resume" if begun else ""
+            hint = ""
+            if (path / "corpus.json").exists():
+                hint = "; go on with gengs topics fit ... --resume"
+            elif (path / "records.jsonl").exists():
+                hint = (
+                    ": it is the folder of another command, and gengs topics fit is the one that "
+                )
+                hint += "writes a model to use on documents"
             raise FileNotFoundError(f"{path} has no finished topic model{hint}.")
         file = found[0]
     model = TopicModel.load(file)

@@ -7,6 +7,9 @@ __all__ = ["FitConfig", "Reading"]
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ..experiments.options import check_least, check_positive, option
+from ..spec import parse_estimator
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -66,13 +69,14 @@ class FitConfig:
     seed: int = 0
     """Of weights, order of the documents, and draws."""
 
-    def __post_init__(self) -> None:
-        for name in ("topics", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"expected at least 1 for `{name}`, but got {getattr(self, name)}."
-                )
-        if self.epochs is not None and self.epochs < 1:
-            raise ValueError(f"expected at least 1 for `epochs`, but got {self.epochs}.")
+    def check(self) -> None:
+        """Say what is out of range by the names of the options, before any document is read."""
+        least = {"topics": 1, "batch_size": 1, "epochs": 1, "least_letters": 1, "size": 1}
+        check_least(self, least | {"topic_penalty": 0, "seed": 0})
+        check_positive(self, "learning_rate")
+        for name, numbers in (("super_topics", self.super_topics), ("hidden", self.hidden)):
+            if numbers and min(numbers) < 1:
+                raise ValueError(f"expected at least 1 for {option(name)}, but got {min(numbers)}.")
         if not 0 <= self.held_out < 1:
-            raise ValueError(f"expected `held_out` in [0, 1), but got {self.held_out}.")
+            raise ValueError(f"expected --held-out in [0, 1), but got {self.held_out}.")
+        parse_estimator(self.estimator)
