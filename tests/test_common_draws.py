@@ -4,6 +4,7 @@ import torch
 from torch.distributions import Independent, Poisson
 
 from gengs import MidCDF, truncate
+from gengs.distributions.scored import with_scores
 from gengs.models.common_draws import CommonDraws
 
 
@@ -58,7 +59,7 @@ def test_an_atom_in_a_valley_has_no_huge_weight(monkeypatch):
     middle = torch.full((1, 1, 1), 0.5, dtype=torch.float64)
     monkeypatch.setattr("gengs.models.common_draws.stratified_uniforms", lambda *_: middle)
     leaf = torch.tensor([[[0.0, -12.0, 0.0]]], requires_grad=True)  # 0.5 is in the middle atom
-    law = Independent(truncate(Poisson(torch.ones(1, 1)), 3)._with_logits(leaf), 1)
+    law = Independent(with_scores(truncate(Poisson(torch.ones(1, 1)), 3), leaf), 1)
     value = CommonDraws().expect(lambda z: z.sum(-1), law)
     assert float(value.detach()) == 1.0
     (grad,) = torch.autograd.grad(value, leaf)

@@ -99,7 +99,7 @@ def truncate(
         _torchs_own(law), level, low=low, high=high, mass=mass, tolerance=tolerance, window=window
     )
     result = Finite.__new__(Finite)
-    result.__dict__.update(finite.__dict__)
+    result.__dict__.update(vars(finite.expand(finite.batch_shape)))  # with its table, made or not
     return result
 
 
