@@ -64,6 +64,8 @@ def test_the_same_command_gives_the_same_bytes(tmp_path):
         (["--posterior", "implicit", "--level", "0"], "implicit posterior needs"),
         (["--images", "5", "--batch-size", "10"], "batch_size"),
         (["--latents", "0"], "at least 1 for --latents"),
+        (["--checkpoint-steps", "0"], "at least 1 for --checkpoint-steps"),
+        (["--prior", "negativ(3, 0.5)"], "did you mean negative-binomial?"),
         (["--mass", "0.9"], "--mass goes with --posterior explicit"),
         (["--mass", "1.5"], "--mass between 0 and 1, but got 1.5"),
         (["--accelerator", "mps"], "it has no mps"),

@@ -68,7 +68,7 @@ _LAWS: dict[str, tuple[tuple[str, ...], Callable[..., Distribution]]] = {
     "geometric": (("probs",), Geometric),
     "bernoulli": (("probs",), Bernoulli),
     "binomial": (("total_count", "probs"), Binomial),
-    "negativebinomial": (("total_count", "probs"), NegativeBinomial),
+    "negative-binomial": (("total_count", "probs"), NegativeBinomial),
     "skellam": (("rate_up", "rate_down"), Skellam),
     "categorical": (("probs",), Categorical),
 }
@@ -86,7 +86,7 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
     name, arguments, named = parse_call(head.replace("-", "").replace("_", "") + bracket + tail)
     fields, kind = _LAWS[_known(name, _LAWS, "law", _LAWS)]
     if len(arguments) + len(named) != len(fields) or set(named) - set(fields[len(arguments) :]):
-        raise ValueError(f"expected {name.lower()}({', '.join(fields)}), but got {text!r}.")
+        raise ValueError(f"expected {head.lower()}({', '.join(fields)}), but got {text!r}.")
     numbers = dict(zip(fields, arguments, strict=False)) | named
     try:
         tensors = {
@@ -103,9 +103,9 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
 
 
 def _known(name: str, known: Iterable[str], what: str, shown: Iterable[str]) -> str:
-    options = {option.lower(): option for option in known}
+    options = {option.lower().replace("-", ""): option for option in known}
     if name.lower() in options:
         return options[name.lower()]
     near = difflib.get_close_matches(name.lower(), options, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
+    hint = f"did you mean {options[near[0]]}? " if near else ""
     raise ValueError(f"there is no {what} {name!r}; {hint}The {what}s are: {', '.join(shown)}.")

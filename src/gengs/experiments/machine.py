@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
+from .options import check_least
+
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
@@ -37,11 +39,9 @@ class Machine:
     progress: bool = True
     """Whether to show the progress."""
 
-    def __post_init__(self) -> None:
-        for name in ("devices", "checkpoint_steps"):
-            number = getattr(self, name)
-            if number is not None and number < 1:
-                raise ValueError(f"expected at least 1 for `{name}`, but got {number}.")
+    def check(self) -> None:
+        """Raise for a number out of range."""
+        check_least(self, {"devices": 1, "checkpoint_steps": 1, "checkpoint_seconds": 0})
 
     def fabric(self, precision: str) -> Fabric:
         """Lightning Fabric on this machine, not yet launched."""

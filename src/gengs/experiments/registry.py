@@ -29,7 +29,7 @@ from .rehearsal import rehearse
 from .synthetic import Synthetic
 from .topics import Topics, TopicsConfig, build_topics
 from .vae import Vae, VaeConfig, build
-from .vae import _check as check_vae
+from .vae import check_settings as check_vae
 
 T = TypeVar("T")
 

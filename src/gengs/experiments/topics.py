@@ -146,7 +146,8 @@ class Topics:
 
     def run(self) -> list[dict[str, Any]]:
         """Train, record, write the topics, and print the last evaluation."""
-        _check(self.config)  # before anything is fetched
+        self.machine.check()  # before anything is fetched
+        _check(self.config)
         train_documents, test_documents = load_corpus(self.config.corpus, self.data_dir)
         task, training = build_topics(self.config, train_documents, test_documents)
         records = train(task, self.out, self.config, training, self.machine, seed=self.config.seed)

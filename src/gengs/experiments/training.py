@@ -63,6 +63,7 @@ def train(
             tensor, and the last checkpoint stays.
     """
     machine = machine or Machine()
+    machine.check()
     with ExitStack() as stack:
         interruption = stack.enter_context(Interruption())
         fabric = machine.fabric(training.precision)

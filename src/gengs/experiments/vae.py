@@ -16,7 +16,7 @@ nll_test        the importance-sampled negative log-likelihood (at the end, wher
 
 from __future__ import annotations
 
-__all__ = ["PAPER_LEVELS", "Vae", "VaeConfig"]
+__all__ = ["PAPER_LEVELS", "Vae", "VaeConfig", "check_settings"]
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -115,7 +115,8 @@ class Vae:
 
     def run(self) -> list[dict[str, Any]]:
         """Train, record, and print the last evaluation."""
-        _check(self.config)
+        self.machine.check()
+        check_settings(self.config)
         task, training = build(self.config, load_images(self.config.data, self.data_dir))
         records = train(task, self.out, self.config, training, self.machine, seed=self.config.seed)
         evaluations = [record for record in records if record["kind"] == "evaluation"]
@@ -126,7 +127,7 @@ class Vae:
         return records
 
 
-def _check(config: VaeConfig) -> None:
+def check_settings(config: VaeConfig) -> None:
     """Numbers out of range, by the names of their options."""
     least = {"images": 1, "latents": 1, "batch_size": 1, "epochs": 1, "evaluate_every": 1}
     least |= {"evaluation_images": 2, "likelihood_samples": 0, "kl_warm_up": 0, "seed": 0}

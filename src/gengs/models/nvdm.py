@@ -58,15 +58,22 @@ class NVDM(TopicNetwork):
 
     def loss(self, counts: Tensor, kl_weight: float | None = None) -> Tensor:
         """The negative ELBO of reparameterised draws, one number per document."""
-        return self._bound(self.encoder(counts), counts, self.samples, self._weight(kl_weight))
+        q = self._posterior(self.encoder(counts))
+        shape = (self.samples, *q.loc.shape)
+        noise = torch.randn(shape, dtype=q.loc.dtype, device=q.loc.device)
+        return self._bound(q, counts, noise, self._weight(kl_weight))
 
     def bound_of(self, features: Tensor, counts: Tensor) -> Tensor:
-        """The negative bound of four draws, differentiable in the features, ``(B,)``."""
-        return self._bound(features, counts, samples=4, weight=1.0)
+        """The negative bound of four draws, differentiable in the features, ``(B,)``.
 
-    def _bound(self, features: Tensor, counts: Tensor, samples: int, weight: float) -> Tensor:
+        All documents share the noise: what is found for one does not depend on those beside it.
+        """
         q = self._posterior(features)
-        z = q.rsample(torch.Size([samples]))  # (S, B, D)
+        noise = torch.randn(4, 1, q.loc.shape[-1], dtype=q.loc.dtype).to(q.loc.device)
+        return self._bound(q, counts, noise, weight=1.0)
+
+    def _bound(self, q: Normal, counts: Tensor, noise: Tensor, weight: float) -> Tensor:
+        z = q.loc + q.scale * noise  # (S, B, D)
         return self.decoder.cost(counts, z).mean(0) + weight * _divergence(q)
 
     def bound_parts(self, features: Tensor, counts: Tensor, samples: int) -> tuple[Tensor, Tensor]:

@@ -14,8 +14,7 @@ by fresh draws, keeps the encoder's features.
 A document's refined posterior is its own: it does not depend on the documents beside it, on their
 order, or on the batches they come in. The step is relative to the document's own features, and the
 t-th estimate of the bound takes the t-th set of random numbers, for every document and every call
-(:mod:`.common_draws`; the Gaussian reference alone draws for each document apart). Before and after
-are compared by the same numbers, too.
+(:mod:`.common_draws`). Before and after are compared by the same numbers, too.
 
 References:
     | Semi-Amortized Variational Autoencoders (Kim et al., 2018), https://arxiv.org/abs/1802.02550
