@@ -320,8 +320,9 @@ def test_settings_are_checked():
     for settings in ({"steps": 0}, {"record_every": 0}, {"clip": 0.0}):
         with pytest.raises(ValueError, match=f"`{next(iter(settings))}`"):
             Training(**settings)
-    with pytest.raises(ValueError, match="`devices`"):
-        Machine(devices=0)
+    for machine in (Machine(devices=0), Machine(checkpoint_steps=0)):
+        with pytest.raises(ValueError, match="at least 1 for --"):
+            machine.check()
 
 
 def test_batches_visit_every_item_once_per_epoch():
