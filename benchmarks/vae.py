@@ -5,11 +5,11 @@ pipeline (order, binarisation) is timed on its own as well. Ratios within one ru
 are this machine's.
 
 An implicit posterior has a last layer that is six times as wide. *Gaussian, wide* is the Gaussian
-model with such a layer, most of which it does not use, and *to wide* the ratio to that one: what the
+model with such a layer, most of which it does not use, and *to wide* the ratio to that one: what
 counts cost beside the same network. The limits are on the ratio to the plain Gaussian model.
 
-``gengs vae`` takes torch's fused Adam, a quarter of the plain one's time. The last table has it: the
-same excess over a shorter step, without limits.
+``gengs vae`` takes torch's fused Adam, a quarter of the plain one's time. The last table has it:
+the same excess over a shorter step, without limits.
 
     python -m benchmarks.vae
 """

@@ -50,17 +50,17 @@ class Deferred(Finite):
         self._validate_args = validate
 
     @abstractmethod
-    def _make_table(self) -> tuple[Tensor, Tensor | None]:
-        """The log-probabilities and, where none is 0, the probabilities without gradient."""
+    def _make_table(self) -> tuple[Tensor, bool]:
+        """The log-probabilities, and whether it is known that none of them is ``-inf``."""
 
     @lazy_property
-    def _table(self) -> tuple[Tensor, Tensor | None]:
+    def _table(self) -> tuple[Tensor, bool]:
         if self._seen_through is None:
             with torch.inference_mode(False), torch.set_grad_enabled(self._with_gradient):
                 return self._make_table()
         origin, change = self._seen_through
-        logits, probs = origin._table
-        return change(logits), None if probs is None else change(probs)
+        logits, all_possible = origin._table
+        return change(logits), all_possible
 
     @lazy_property
     def logits(self) -> Tensor:
@@ -68,9 +68,18 @@ class Deferred(Finite):
         return self._table[0]
 
     @lazy_property
-    def known_probs(self) -> Tensor | None:
-        """The probabilities without a gradient, where making the table gave them."""
+    def all_possible(self) -> bool:
+        """Whether it is known, without a look, that no atom has probability zero."""
         return self._table[1]
+
+    @lazy_property
+    def fixed_probs(self) -> Tensor:
+        """The probabilities without a gradient, made once for all who need numbers only."""
+        with torch.inference_mode(False):
+            if self._seen_through is None:
+                return self.logits.detach().exp()
+            origin, change = self._seen_through
+            return change(origin.fixed_probs)
 
     @property
     def has_table(self) -> bool:
@@ -79,7 +88,7 @@ class Deferred(Finite):
 
     def make_table(self) -> None:
         """Ask for the table now."""
-        _ = self.logits, self.known_probs
+        _ = self.logits, self.all_possible
 
     def through(self, change: Callable[[Any], Any]) -> Self:
         """This law with ``change`` applied to its source, and to its table once one is asked for.
@@ -87,7 +96,7 @@ class Deferred(Finite):
         The table is made once for both.
         """
         twin = twin_of(self)
-        for name in ("_table", "logits", "known_probs", "probs"):
+        for name in ("_table", "logits", "all_possible", "fixed_probs", "probs"):
             vars(twin).pop(name, None)
         twin.source, twin._seen_through = change(self.source), (self, change)
         return twin

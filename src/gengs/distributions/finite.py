@@ -60,8 +60,8 @@ class Finite(Distribution):
     arg_constraints = {"logits": constraints.real_vector, "probs": constraints.simplex}
     has_enumerate_support = True
 
-    known_probs: Tensor | None = None
-    """The probabilities without a gradient, where making the law gave them: none of them is 0."""
+    all_possible = False
+    """Whether it is known, without a look, that no atom has probability zero."""
 
     consecutive = False
     """Whether the atoms are known, without a look, to be integers in a row."""
@@ -90,7 +90,7 @@ class Finite(Distribution):
         weights = given.to(at_least_float32(given.dtype))
         log_weights = weights if probs is None else log_of_weights(weights, validate)
         name = "logits" if probs is None else "probs"
-        log_pmf, self.known_probs = normalise(log_weights, name, validate)
+        log_pmf, self.all_possible = normalise(log_weights, name, validate)
         atoms = atoms.to(at_least_float32(atoms.dtype))
         if validate:
             require_finite("atoms", atoms, "Finite")
@@ -149,10 +149,10 @@ class Finite(Distribution):
         r"""The probabilities :math:`\pi`, of shape ``(*batch, n)``."""
         return self.logits.exp()
 
-    @property
-    def all_possible(self) -> bool:
-        """Whether it is known, without a look, that no atom has probability zero."""
-        return self.known_probs is not None
+    @lazy_property
+    def fixed_probs(self) -> Tensor:
+        """The probabilities without a gradient, made once for all who need numbers only."""
+        return self.logits.detach().exp()
 
     def softmax_scores(self, temperature: float) -> Tensor:
         """Log-probabilities up to a constant of each row, for a softmax at this temperature."""
@@ -258,8 +258,7 @@ class Finite(Distribution):
         logits = self.logits.expand(*batch_shape, self.num_atoms)
         law._build(self.atoms, logits, self.event_dim, self.dtype, self._validate_args)
         law.certificate, law.consecutive = self.certificate, self.consecutive
-        if self.known_probs is not None:
-            law.known_probs = self.known_probs.expand(*batch_shape, self.num_atoms)
+        law.all_possible = self.all_possible
         return law
 
     def __repr__(self) -> str:

@@ -37,7 +37,7 @@ def _finite_finite(q: Finite, p: Finite) -> Tensor:
         kl: Tensor = _OfScores.apply(q.source, p.logits, q.weights, q.total)
         if all_finite(kl):
             return kl
-    return _categorical_kl(q.logits, p.logits, q.known_probs)
+    return _categorical_kl(q.logits, p.logits, q.fixed_probs)
 
 
 @register_kl(Finite, Distribution)
@@ -47,7 +47,7 @@ def _finite_any(q: Finite, p: Distribution) -> Tensor:
         raise NotImplementedError(
             "kl_divergence of a Finite with vector atoms needs a Finite on the same atoms."
         )
-    return _categorical_kl(q.logits, family_of(p).log_pmf(q.atoms), q.known_probs)
+    return _categorical_kl(q.logits, family_of(p).log_pmf(q.atoms), q.fixed_probs)
 
 
 @register_kl(Truncated, Truncated)
@@ -56,7 +56,7 @@ def _truncated_truncated(q: Truncated, p: Truncated) -> Tensor:
     if closed is not None:
         return closed
     if q.window.spans(p.window):  # the same atoms: no need to compare them
-        return _categorical_kl(q.logits, p.logits, q.known_probs)
+        return _categorical_kl(q.logits, p.logits, q.fixed_probs)
     return _finite_finite(q, p)
 
 

@@ -80,8 +80,7 @@ def _sorted(law: Finite) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     if isinstance(law, Scored) and law.consecutive and not law.has_table:
         return atoms, law.source, law.weights, law.total
     logits = law.logits
-    probs = logits.detach().exp() if law.known_probs is None else law.known_probs
-    probs = probs.expand_as(logits)
+    probs = law.fixed_probs
     if law.consecutive or (inspectable(atoms) and bool((atoms.diff(dim=-1) > 0).all())):
         return atoms, logits, probs, None
     atoms, order = atoms.expand_as(logits).sort(-1)

@@ -29,9 +29,9 @@ def with_scores(law: Finite, scores: Tensor) -> Finite:
     ends = moderate_ends(wide)
     if ends is not None and law.atoms.dim() == 1 + law.event_dim:
         return Scored(law, wide, ends, scores.dtype)
-    log_pmf, probs = normalise(wide, "logits", law._validate_args)
+    log_pmf, all_possible = normalise(wide, "logits", law._validate_args)
     other = Finite._of_log_pmf(law.atoms, log_pmf, law.event_dim, scores.dtype, law._validate_args)
-    other.known_probs, other.consecutive = probs, law.consecutive
+    other.all_possible, other.consecutive = all_possible, law.consecutive
     return other
 
 
@@ -60,9 +60,9 @@ class Scored(Deferred):
         self.weights = scores.detach().exp()
         self.total = row_sums(self.weights)
 
-    def _make_table(self) -> tuple[Tensor, Tensor | None]:
+    def _make_table(self) -> tuple[Tensor, bool]:
         if ordinary(self.source):
-            return normalise_moderate(self.source)
+            return normalise_moderate(self.source), True
         return normalise(self.source, "logits", self._validate_args)
 
     def softmax_scores(self, temperature: float) -> Tensor:

@@ -49,19 +49,18 @@ class Truncated(Deferred):
             integers = self.window.integers(self.family.like.device)
             return integers.to(torch.promote_types(self.dtype, torch.float32))
 
-    def _make_table(self) -> tuple[Tensor, Tensor | None]:
+    def _make_table(self) -> tuple[Tensor, bool]:
         family, window = self.family, self.window
         rate = family.like
         if self.poisson_cut is not None and ordinary(rate) and rate.numel():
             least, largest = family.ends(self.source.rate)
             if least > 0:  # the usual case, without a dozen passes over the table
-                logits = poisson_table(rate, window.size, largest)
-                return logits, logits.detach().exp()
+                return poisson_table(rate, window.size, largest), True
         k = window.integers(family.like.device)
         if window.size > 1:
-            return family.clipped_log_pmf(k, window.begins_at(family.lower)), None
+            return family.clipped_log_pmf(k, window.begins_at(family.lower)), False
         # one atom carries everything, with a gradient, zero, where the law has one
-        return torch.zeros_like(family.log_pmf(k)) + 0.0 * family.like, None
+        return torch.zeros_like(family.log_pmf(k)) + 0.0 * family.like, False
 
     @property
     def poisson_cut(self) -> int | None:

@@ -51,8 +51,8 @@ _MODERATE = 60.0
 """Between the exponentials of plus and minus this, a float32 sum keeps all its digits."""
 
 
-def normalise(log_weights: Tensor, name: str, validate: bool) -> tuple[Tensor, Tensor | None]:
-    """Log-probabilities, and the probabilities, without gradient, where all are known positive.
+def normalise(log_weights: Tensor, name: str, validate: bool) -> tuple[Tensor, bool]:
+    """Log-probabilities, and whether it is known that none of them is ``-inf``.
 
     Args:
         log_weights: Unnormalised log-probabilities, ``(*batch, n)``.
@@ -60,7 +60,7 @@ def normalise(log_weights: Tensor, name: str, validate: bool) -> tuple[Tensor, T
         validate: Whether to raise where a row has NaN, +inf or no possible atom.
     """
     if moderate_ends(log_weights) is not None:
-        return normalise_moderate(log_weights)
+        return normalise_moderate(log_weights), True
     total = log_weights.logsumexp(-1, keepdim=True)
     # NaN, +inf and "every atom forbidden" all show in the normaliser, which is n times smaller
     if validate and inspectable(total) and not all_finite(total):
@@ -69,7 +69,7 @@ def normalise(log_weights: Tensor, name: str, validate: bool) -> tuple[Tensor, T
             f"Finite expects `{name}` without NaN or +inf and with at least one possible atom in "
             f"each row, but row {row} is not so."
         )
-    return log_weights - total, None
+    return log_weights - total, False
 
 
 def moderate_ends(log_weights: Tensor) -> tuple[float, float] | None:
@@ -80,29 +80,21 @@ def moderate_ends(log_weights: Tensor) -> tuple[float, float] | None:
     return (least, most) if least > -_MODERATE and most < _MODERATE else None  # NaN is not
 
 
-def normalise_moderate(log_weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Log-probabilities, and the probabilities without gradient."""
-    log_pmf, probs = _Normalise.apply(log_weights)
-    return log_pmf, probs
+def normalise_moderate(log_weights: Tensor) -> Tensor:
+    """Log-probabilities of log-weights that have :func:`moderate_ends`."""
+    return _Normalise.apply(log_weights)
 
 
 class _Normalise(torch.autograd.Function):
-    """``log_softmax`` of moderate numbers, its sums by matrix products, and its exponentials."""
+    """``log_softmax`` of moderate numbers, its sums by matrix products."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, x: Tensor) -> Tensor:
         log_pmf = x - row_sums(x.exp()).log_()
-        probs = log_pmf.exp()
-        ctx.save_for_backward(log_pmf, probs)
-        ctx.mark_non_differentiable(probs)
-        ctx.set_materialize_grads(False)
-        return log_pmf, probs
+        ctx.save_for_backward(log_pmf)
+        return log_pmf
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor | None, _: None) -> Tensor | None:
-        if grad is None:
-            return None
-        log_pmf, probs = ctx.saved_tensors
-        if torch.is_grad_enabled():  # what was kept are numbers, these are functions
-            probs = log_pmf.exp()
-        return grad - probs * row_sums(grad)
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (log_pmf,) = ctx.saved_tensors
+        return grad - log_pmf.exp() * row_sums(grad)
