@@ -1,17 +1,21 @@
 """Laws whose table is made when asked for: the same law, asked or not."""
 
 import copy
+import gc
 import pickle
+import weakref
 
 import pytest
 import scipy.stats
 import torch
 from torch.distributions import Geometric, Independent, Poisson, kl_divergence
+from torch.utils.checkpoint import checkpoint
 
 import gengs
 from gengs import Finite, GenGS, MidCDF, Relaxed, midcdf_sample, truncate
 from gengs.distributions.scored import Scored, with_scores
 from gengs.models import VAE
+from gengs.models.latents import CountLatents
 
 double = torch.float64
 PRIOR = truncate(Poisson(torch.tensor(2.0)), 12)
@@ -257,3 +261,98 @@ def test_estimators_take_scores(estimator):
     assert torch.isfinite(scores.grad).all()
     # a constant that is added to all scores of a row does not change the law
     torch.testing.assert_close(scores.grad.sum(-1), torch.zeros(4, 3), rtol=0.0, atol=2e-4)
+
+
+# ------------------------------------------------------------------------------ odd places to ask
+
+
+@pytest.mark.parametrize("estimator", [gengs.RLOO(2), GenGS(), MidCDF(), gengs.Exact()], ids=str)
+def test_an_evaluation_in_inference_mode(estimator):
+    rate = torch.tensor([1.0, 3.0], requires_grad=True)
+    q = truncate(Poisson(rate), 10)
+    with torch.inference_mode():
+        assert estimator.expect(lambda z: z, q).shape == (2,)
+    estimator.expect(lambda z: z.square(), q).sum().backward()  # and a training step after it
+    assert torch.isfinite(rate.grad).all()
+
+
+def test_what_a_transform_made_ends_with_it():
+    latents = CountLatents(Poisson(torch.tensor(2.0)), "explicit", level=8)
+    torch.func.grad(lambda raw: kl_divergence(*latents(raw)).sum())(torch.zeros(3, 2))
+    implicit = CountLatents(Poisson(torch.tensor(2.0)), "implicit", level=8)
+    torch.func.grad(lambda raw: kl_divergence(*implicit(raw)).sum())(torch.zeros(3, 16))
+    for twin in (copy.deepcopy(latents), copy.deepcopy(implicit)):
+        torch.testing.assert_close(twin.prior.mean, truncate(Poisson(torch.tensor(2.0)), 8).mean)
+
+
+def test_what_a_checkpoint_made_is_made_again():
+    rate, x = torch.tensor([1.0, 2.0], requires_grad=True), torch.ones((), requires_grad=True)
+    q = truncate(Poisson(rate), 10)
+    value = checkpoint(lambda x: GenGS().expect(lambda z: z * x, q).sum(), x, use_reentrant=False)
+    value.backward()
+    assert torch.isfinite(rate.grad).all() and x.grad > 0
+
+
+def test_a_law_made_without_gradient_has_none_anywhere():
+    rate, scores = torch.tensor([1.0, 3.0], requires_grad=True), torch.zeros(2, 12)
+    with torch.no_grad():
+        q = truncate(Poisson(rate), 12)
+        law = with_scores(PRIOR, scores.requires_grad_())
+    for value in (kl_divergence(q, PRIOR), midcdf_sample(q), q.mean):
+        assert not value.requires_grad
+    for value in (kl_divergence(law, PRIOR), midcdf_sample(law), law.mean):
+        assert not value.requires_grad
+
+
+def test_a_huge_rate_is_at_the_end():
+    rate = torch.tensor([1e5, 1e19, 1e38], requires_grad=True)
+    with pytest.warns(gengs.TruncationWarning):
+        q = truncate(Poisson(rate), 10)
+    z = midcdf_sample(q)
+    z.sum().backward()
+    assert torch.equal(z, torch.full((3,), 9.0)) and torch.equal(rate.grad, torch.zeros(3))
+
+
+def test_windows_of_their_own_move_with_the_model():
+    law = truncate(Poisson(torch.tensor([2.0, 300.0])), tolerance=1e-4)
+    latents = CountLatents(law, "implicit").to("meta")
+    assert latents.prior.atoms.shape == (2, law.num_atoms)
+
+
+def test_a_draw_may_be_changed_in_place():
+    rate = torch.tensor([1.0, 2.0], requires_grad=True)
+    z = midcdf_sample(truncate(Poisson(rate), 8))
+    z.sub_(1.0).mul_(2.0)
+    z.sum().backward()
+    assert (rate.grad > 0).all()
+
+
+def test_small_things():
+    one, nothing = truncate(Poisson(torch.ones(2)), 6), truncate(Poisson(torch.ones(0, 2)), 6)
+    assert kl_divergence(one, nothing).shape == (0, 2)
+    half = truncate(Poisson(torch.tensor([1.0, 3.0], dtype=torch.bfloat16)), 10)
+    assert midcdf_sample(half).dtype == midcdf_sample(half, (2,)).dtype == torch.float32
+    jacobian = torch.func.jacrev(lambda p: midcdf_sample(truncate(Geometric(p), 7), valley=0.0))
+    assert jacobian(torch.tensor([0.3, 0.2])).shape == (2, 2)
+    torch.manual_seed(0)
+    x = (torch.randn(4, 5, 100) * 6).requires_grad_()  # many atoms, valleys
+    z = midcdf_sample(Finite(torch.arange(100.0), logits=x), (3,))
+    (z.permute(2, 1, 0) * torch.randn(5, 4, 3)).sum().backward()
+    assert torch.isfinite(x.grad).all()
+
+
+def test_a_step_leaves_nothing_that_only_the_collector_can_find():
+    def step():
+        law = with_scores(PRIOR, torch.zeros(3, 12, requires_grad=True))
+        gone = weakref.ref(law)
+        loss = gengs.RLOO(2).expect(lambda z: z, law).sum() + kl_divergence(law, PRIOR).sum()
+        loss.backward()
+        return gone
+
+    step()
+    gc.collect()
+    gc.disable()
+    try:
+        assert step()() is None
+    finally:
+        gc.enable()

@@ -2,7 +2,8 @@
 
 Not everyone asks, and a table is a dozen passes over memory: a draw of a truncated Poisson is a
 clipped draw of the Poisson, and a softmax needs no normalised logits. As with torch's own lazy
-parameters, what is changed in place before the table is asked for changes the table.
+parameters, what is changed in place before the table is asked for changes the table (but not behind
+torch's back, by ``.data``: the largest rate was looked at when the law was made).
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
-from torch.distributions.utils import lazy_property
 from torch.types import _size
 
-from .families import twin_of
+from .families import detached, twin_of
 from .finite import Finite
+from .once import once
 
 
 class Deferred(Finite):
@@ -42,10 +43,11 @@ class Deferred(Finite):
         dtype: torch.dtype,
         validate: bool,
     ) -> None:
-        self.source, self.event_dim, self.dtype = source, len(event), dtype
-        self._seen_through: tuple[Deferred, Callable[[Any], Any]] | None = None
-        # the table's gradient is decided here, not where somebody first asks for the table
+        # whether there is a gradient is decided here, not where somebody first asks for the table
         self._with_gradient = torch.is_grad_enabled()
+        self.source = source if self._with_gradient else detached(source)
+        self.event_dim, self.dtype = len(event), dtype
+        self._seen_through: tuple[Deferred, Callable[[Tensor], Tensor]] | None = None
         Distribution.__init__(self, batch, event, validate_args=False)
         self._validate_args = validate
 
@@ -53,33 +55,32 @@ class Deferred(Finite):
     def _make_table(self) -> tuple[Tensor, bool]:
         """The log-probabilities, and whether it is known that none of them is ``-inf``."""
 
-    @lazy_property
+    @once
     def _table(self) -> tuple[Tensor, bool]:
-        if self._seen_through is None:
-            with torch.inference_mode(False), torch.set_grad_enabled(self._with_gradient):
+        with torch.set_grad_enabled(self._with_gradient):
+            if self._seen_through is None:
                 return self._make_table()
-        origin, change = self._seen_through
-        logits, all_possible = origin._table
-        return change(logits), all_possible
+            origin, change = self._seen_through
+            logits, all_possible = origin._table
+            return change(logits), all_possible
 
-    @lazy_property
+    @once
     def logits(self) -> Tensor:
         r"""The log-probabilities :math:`\log \pi`, of shape ``(*batch, n)``."""
         return self._table[0]
 
-    @lazy_property
+    @once
     def all_possible(self) -> bool:
         """Whether it is known, without a look, that no atom has probability zero."""
         return self._table[1]
 
-    @lazy_property
+    @once
     def fixed_probs(self) -> Tensor:
         """The probabilities without a gradient, made once for all who need numbers only."""
-        with torch.inference_mode(False):
-            if self._seen_through is None:
-                return self.logits.detach().exp()
-            origin, change = self._seen_through
-            return change(origin.fixed_probs)
+        if self._seen_through is None:
+            return self.logits.detach().exp()
+        origin, change = self._seen_through
+        return change(origin.fixed_probs)
 
     @property
     def has_table(self) -> bool:
@@ -90,15 +91,17 @@ class Deferred(Finite):
         """Ask for the table now."""
         _ = self.logits, self.all_possible
 
-    def through(self, change: Callable[[Any], Any]) -> Self:
-        """This law with ``change`` applied to its source, and to its table once one is asked for.
+    def through(self, source: Any, change: Callable[[Tensor], Tensor]) -> Self:
+        """This law with another source; its table is this one's, made once for both, changed.
 
-        The table is made once for both.
+        Args:
+            source: The source, changed likewise.
+            change: What to apply to the table once one is asked for.
         """
         twin = twin_of(self)
         for name in ("_table", "logits", "all_possible", "fixed_probs", "probs"):
             vars(twin).pop(name, None)
-        twin.source, twin._seen_through = change(self.source), (self, change)
+        twin.source, twin._seen_through = source, (self, change)
         return twin
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> Finite:

@@ -14,7 +14,7 @@ __all__ = ["Family", "family_of", "register_family"]
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -55,7 +55,7 @@ class Family:
         # changed in place since, it is looked at again; one of inference mode cannot say
         version = -1 if parameter.is_inference() else parameter._version
         known = self._ends.get(id(parameter))
-        if known is None or known[1] != version or version < 0:
+        if known is None or known[0] is not parameter or known[1] != version or version < 0:
             low, high = parameter.detach().aminmax()
             known = self._ends[id(parameter)] = parameter, version, float(low), float(high)
         return known[2:]
@@ -142,6 +142,19 @@ def twin_of(law: Law) -> Law:
     """A shallow copy; ``copy.copy`` takes ten times as long to find out how."""
     twin: Law = object.__new__(type(law))
     vars(twin).update(vars(law))
+    return twin
+
+
+def detached(part: Any) -> Any:
+    """A tensor, or a law with all its tensors, without gradient; itself where there is none."""
+    if isinstance(part, Tensor):
+        return part.detach() if part.requires_grad else part
+    if not any(tensor.requires_grad for _, _, tensor in tensors_of(part)):
+        return part
+    twin = twin_of(part)
+    for name, value in vars(part).items():
+        if isinstance(value, Tensor | Distribution):
+            vars(twin)[name] = detached(value)
     return twin
 
 

@@ -61,7 +61,7 @@ from torch.distributions import (
 )
 from torch.types import _size
 
-from .given import gave, log_success_and_failure
+from .given import gave, log_success_and_failure, widen
 from .gumbel import log_exponential
 from .midcdf_table import VALLEY, NotTwice, midcdf_from_table
 from .plainly import plainly
@@ -98,7 +98,10 @@ def midcdf_sample(
     if isinstance(law, Truncated) and law.poisson_cut is not None and shape.numel() == 1:
         rate = cast(Poisson, law.source).rate
         if ordinary(rate):  # one draw: several from the table would be stratified
-            z = _draw(law.source, shape).clamp_max_(law.poisson_cut)
+            rate = widen(rate)
+            # past a million, of which no cut sees anything, torch's integers overflow one day
+            rates = rate.detach().clamp_max(1e6).expand(shape + rate.shape)
+            z = torch.poisson(rates).clamp_max_(law.poisson_cut)
             return _clipped_poisson(law.poisson_cut)(z, rate)
     r_learned = isinstance(law, NegativeBinomial) and law.total_count.requires_grad
     for family, draw in _CLOSED_FORMS.items():
@@ -123,11 +126,11 @@ def _follows(slope: Callable[..., Tensor], twice: bool = True) -> Callable[..., 
 
         @staticmethod
         def forward(z: Tensor, parameter: Tensor, *constants: Tensor) -> Tensor:
-            return z.view_as(z)
+            return z.clone()  # the caller may change it in place
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-            ctx.save_for_backward(output, *inputs[1:])
+            ctx.save_for_backward(output if twice else inputs[0], *inputs[1:])
 
         @staticmethod
         def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

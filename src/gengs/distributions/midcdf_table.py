@@ -30,7 +30,7 @@ from .plainly import plainly
 from .scored import Scored
 from .stratified import stratified_uniforms
 from .sums import product, row_sums, sum_to
-from .validation import inspectable, ordinary
+from .validation import inside_transform, inspectable, ordinary
 
 VALLEY = 0.01
 """An atom below this fraction of the largest atoms on both sides is bridged."""
@@ -130,6 +130,7 @@ class _FollowTable(torch.autograd.Function):
                 some = [t.reshape(-1, t.shape[-1])[bridged] for t in (table, index, down)]
                 own = atoms if atoms.dim() == 1 else atoms.expand_as(table).reshape(-1, n)[bridged]
                 hats = some[2] * _along_hats(own, some[0], some[1], ctx.valley)
+                moved = moved.contiguous()
                 moved.view(-1, n)[bridged] = hats.to(moved.dtype)
         moved = sum_to(moved, logits.shape).to(logits.dtype)
         if total is not None:  # through the normaliser
@@ -154,6 +155,8 @@ def _to_neighbours(gaps: Tensor | None, probs: Tensor, index: Tensor, scale: Ten
         # the weights of each atom's row, looked up: no pass to compare indices
         rows = _unit_rows(n, probs.dtype, probs.device) if gaps is None else _rows(gaps)
         weights = rows.index_select(0, index.reshape(-1)).view(*index.shape[:-1], n)
+        if inside_transform():  # in place, a batched number does not fit into an unbatched one
+            return weights.to(probs.dtype) * probs * (scale / drawn)
         return weights.to(probs.dtype).mul_(probs).mul_(scale / drawn)
     gaps = probs.new_ones(n - 1) if gaps is None else gaps
     before, beyond = (_at(side, index) for side in _half_gaps(gaps))

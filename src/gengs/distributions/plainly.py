@@ -16,14 +16,10 @@ import torch
 def plainly(function: type[torch.autograd.Function]) -> type[torch.autograd.Function]:
     """The same function with ``forward`` and ``setup_context`` in one, for :func:`ordinary` use."""
 
-    class Plain(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, *inputs: Any) -> Any:
-            output = function.forward(*inputs)
-            function.setup_context(ctx, inputs, output)
-            return output
+    def forward(ctx: Any, *inputs: Any) -> Any:
+        output = function.forward(*inputs)
+        function.setup_context(ctx, inputs, output)
+        return output
 
-        backward = staticmethod(function.backward)
-
-    Plain.__name__ = Plain.__qualname__ = function.__name__
-    return Plain
+    parts = {"forward": staticmethod(forward), "backward": staticmethod(function.backward)}
+    return type(function.__name__, (torch.autograd.Function,), parts)

@@ -37,7 +37,9 @@ def cut_poisson_kl(q: Truncated, p: Truncated) -> Tensor | None:
     if cut is None or cut != p.poisson_cut or q.has_table:
         return None
     rate, other = cast(Poisson, q.source).rate, cast(Poisson, p.source).rate
-    if other.requires_grad or rate.dtype != p.dtype or not (rate.numel() and ordinary(rate, other)):
+    if other.requires_grad or rate.dtype != p.dtype or not ordinary(rate, other):
+        return None
+    if not (rate.numel() and other.numel()):
         return None
     least, largest = q.family.ends(rate)
     if not (least > 0 and largest <= cut and p.family.ends(other)[0] > 0):

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.distributions import Poisson
-from torch.distributions.utils import lazy_property
 
 from .certificate import Certificate
 from .deferred import Deferred
 from .families import Family, family_of
+from .once import once
 from .poisson_table import LARGEST_CUT, poisson_table
 from .truncation import Window
 from .validation import ordinary
@@ -42,12 +42,11 @@ class Truncated(Deferred):
     def num_atoms(self) -> int:
         return self.window.size
 
-    @lazy_property
+    @once
     def atoms(self) -> Tensor:
         """The integers of the window."""
-        with torch.inference_mode(False):  # who trains may come after who evaluates
-            integers = self.window.integers(self.family.like.device)
-            return integers.to(torch.promote_types(self.dtype, torch.float32))
+        integers = self.window.integers(self.family.like.device)
+        return integers.to(torch.promote_types(self.dtype, torch.float32))
 
     def _make_table(self) -> tuple[Tensor, bool]:
         family, window = self.family, self.window
@@ -72,7 +71,7 @@ class Truncated(Deferred):
 
     def moved(self, move: Callable[[Any], Any]) -> Truncated:
         """This law on another device or in another floating type."""
-        twin = self.through(move)
+        twin = self.through(move(self.source), move)
         twin.make_table()
         twin._seen_through = None
         vars(twin).pop("atoms", None)

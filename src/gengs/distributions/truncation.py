@@ -60,13 +60,13 @@ class Window:
     def integers(self, device: torch.device) -> Tensor:
         """The integers, ``(n,)`` or ``(*batch, n)``."""
         if isinstance(self.low, Tensor):
-            return self.low.unsqueeze(-1) + torch.arange(self.size, device=device)
+            return self.low.to(device).unsqueeze(-1) + torch.arange(self.size, device=device)
         return torch.arange(self.low, self.low + self.size, device=device)
 
     def ends(self, device: torch.device) -> tuple[Tensor, Tensor]:
         """The first and the last integer, ``(1,)`` or ``(*batch, 1)``."""
         if isinstance(self.low, Tensor):
-            low = self.low.unsqueeze(-1)
+            low = self.low.to(device).unsqueeze(-1)
         else:
             low = torch.full((1,), self.low, device=device)
         return low, low + self.size - 1

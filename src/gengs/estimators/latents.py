@@ -12,7 +12,7 @@ from __future__ import annotations
 
 __all__ = ["Latents"]
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -132,32 +132,34 @@ def _with_checked_gradient(parameter: Tensor, owner: str) -> Tensor:
     return twin
 
 
+def _prepared_tensor(value: Tensor, owner: str) -> Tensor:
+    result = value
+    if value.is_floating_point() and value.dtype.itemsize < 4:
+        result = result.float()
+    trains = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+    return _with_checked_gradient(result, owner) if value.requires_grad and trains else result
+
+
 _PARTS = (Tensor, Distribution)
 
 
-def _prepared(law: Distribution, owner: str) -> Distribution:
+def _prepared(part: Any, owner: str, seen: dict[int, Any] | None = None) -> Any:
     """The same law, in float32 or wider, through which no gradient that is not finite passes.
 
     Half precision cannot hold a count past 256 (bfloat16) or 2048, and torch cannot draw from all
-    laws in it.
+    laws in it. What a law holds twice, such as a parameter and its alias, stays one (``seen``).
     """
-    seen: dict[int, Any] = {}
-
-    def prepared(value: Any) -> Any:
-        if id(value) not in seen:
-            result = value
-            if isinstance(value, Tensor):
-                if value.is_floating_point() and value.dtype.itemsize < 4:
-                    result = result.float()
-                if value.requires_grad and torch.is_grad_enabled():
-                    result = _with_checked_gradient(result, owner)
-            elif isinstance(value, Deferred):
-                result = value.through(prepared)
-            else:
-                result = twin_of(value)
-                parts = ((k, v) for k, v in vars(value).items() if isinstance(v, _PARTS))
-                vars(result).update({k: prepared(v) for k, v in parts})
-            seen[id(value)] = result
-        return seen[id(value)]
-
-    return prepared(law)
+    seen = {} if seen is None else seen
+    if id(part) in seen:
+        return seen[id(part)]
+    if isinstance(part, Tensor):
+        result: Any = _prepared_tensor(part, owner)
+    elif isinstance(part, Deferred):
+        change = partial(_prepared_tensor, owner=owner)
+        result = part.through(_prepared(part.source, owner, seen), change)
+    else:
+        result = twin_of(part)
+        parts = ((k, v) for k, v in vars(part).items() if isinstance(v, _PARTS))
+        vars(result).update({k: _prepared(v, owner, seen) for k, v in parts})
+    seen[id(part)] = result
+    return result

@@ -1,0 +1,46 @@
+"""A property that is made when first asked for, and kept for all who ask later.
+
+What is kept must serve everyone: it is not made in inference mode, whose tensors cannot be trained
+with; it is not kept inside ``vmap`` or ``torch.func.grad``, whose tensors end with them; nor inside
+an activation checkpoint, which wants the same work done twice.
+"""
+
+from __future__ import annotations
+
+__all__ = ["once"]
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import torch
+
+from .validation import inside_transform
+
+Value = TypeVar("Value")
+
+
+class once(Generic[Value]):
+    """The decorator; the attribute of the same name holds what was made."""
+
+    def __init__(self, make: Callable[[Any], Value]) -> None:
+        self.make = make
+        self.name = make.__name__
+        self.__doc__ = make.__doc__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Value:
+        if instance is None:
+            return self  # type: ignore[return-value]  # the class's own attribute
+        with torch.inference_mode(False):
+            value = self.make(instance)
+        if torch.compiler.is_compiling() or not _passing():
+            setattr(instance, self.name, value)
+        return value
+
+
+def _passing() -> bool:
+    """Whether what is made now belongs to a transform or a checkpoint."""
+    return inside_transform() or _saved_tensor_hooks() is not None
+
+
+def _saved_tensor_hooks() -> Any:
+    return torch._C._autograd._top_saved_tensors_default_hooks(True)
