@@ -67,6 +67,7 @@ from .midcdf_table import VALLEY, NotTwice, midcdf_from_table
 from .plainly import plainly
 from .skellam import Skellam
 from .special import log_poisson_tail
+from .sums import sum_to
 from .truncate import as_finite
 from .truncated import Truncated
 from .validation import ordinary
@@ -136,7 +137,7 @@ def _follows(slope: Callable[..., Tensor], twice: bool = True) -> Callable[..., 
         def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
             z, parameter, *constants = ctx.saved_tensors
             moved = grad * slope(z, parameter, *constants).to(grad.dtype)
-            moved = moved.sum_to_size(parameter.shape).to(parameter.dtype)
+            moved = sum_to(moved, parameter.shape).to(parameter.dtype)
             if not twice and torch.is_grad_enabled():
                 moved = NotTwice.apply(moved, grad, parameter)
             return None, moved, *[None] * len(constants)

@@ -44,42 +44,55 @@ def cut_poisson_kl(q: Truncated, p: Truncated) -> Tensor | None:
     least, largest = q.family.ends(rate)
     if not (least > 0 and largest <= cut and p.family.ends(other)[0] > 0):
         return None
-    return _CutPoissonKL.apply(rate, other, p.logits.detach(), cut, largest)
+    return _CutPoissonKL.apply(rate, other, *p.poisson_constants, cut, largest)
 
 
 class _CutPoissonKL(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, rate: Tensor, other: Tensor, log_p: Tensor, cut: int, largest: float
+        ctx: Any,
+        rate: Tensor,
+        other: Tensor,
+        log_other: Tensor,
+        other_tail: Tensor,
+        other_growth: Tensor,
+        cut: int,
+        largest: float,
     ) -> Tensor:
+        constants = other, log_other, other_tail, other_growth
         growth = rate * tail_over_first(rate, cut, largest, 1 / cut)
-        kl, slope = _value_and_slope(rate, growth, other, log_p)
-        ctx.save_for_backward(rate, other, log_p, slope)
+        kl, slope = _value_and_slope(rate, growth, cut, *constants)
+        ctx.save_for_backward(rate, slope, *constants)
+        ctx.cut = cut
         return kl
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        rate, other, log_p, slope = ctx.saved_tensors
+        rate, slope, *constants = ctx.saved_tensors
         if torch.is_grad_enabled():  # the slope that was kept is a number, this one a function
-            cut = log_p.shape[-1] - 1
+            cut = ctx.cut
             log_before = (cut - 1) * rate.log() - rate - math.lgamma(cut)
             growth = (log_poisson_tail(rate.new_tensor([cut]), rate, True) - log_before).exp()
-            _, slope = _value_and_slope(rate, growth, other, log_p)
-        return sum_to(grad * slope, rate.shape), None, None, None, None
+            _, slope = _value_and_slope(rate, growth, cut, *constants)
+        return sum_to(grad * slope, rate.shape), *[None] * 6
 
 
 def _value_and_slope(
-    rate: Tensor, growth: Tensor, other: Tensor, log_p: Tensor
+    rate: Tensor,
+    growth: Tensor,
+    cut: int,
+    other: Tensor,
+    log_other: Tensor,
+    other_tail: Tensor,
+    other_growth: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """The divergence and its slope; ``growth`` is T / b, ``log_p`` the other law's table."""
-    cut = log_p.shape[-1] - 1
+    """The divergence and its slope; ``growth`` is T / b, the others are those of the other law."""
     log_rate, log_growth = rate.log(), growth.log()
     log_before = torch.add(-math.lgamma(cut) - rate, log_rate, alpha=cut - 1)
     before = log_before.exp()
     tail = before * growth
-    top = log_growth + log_before - log_p[..., -1]  # log(T / U), also where T underflows
+    top = log_growth + log_before - other_tail  # log(T / U), also where T underflows
     below = 1 - tail
-    inner = (log_rate - other.log()) * (below - before)
+    inner = (log_rate - log_other) * (below - before)
     kl = torch.addcmul(inner * rate, rate - other, below, value=-1).addcmul(tail, top)
-    other_growth = log_p[..., -1] - log_p[..., -2]
     return kl, torch.addcmul(inner, before, log_growth - other_growth)

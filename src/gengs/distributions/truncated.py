@@ -69,12 +69,19 @@ class Truncated(Deferred):
         simple = simple and isinstance(low, int) and low == 0
         return last if simple and 0 < last <= LARGEST_CUT else None
 
+    @once
+    def poisson_constants(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Of a cut Poisson: log λ, log P(X >= a), and log P(X >= a) - log P(X = a - 1)."""
+        tail, before = self.logits[..., -1].detach(), self.logits[..., -2].detach()
+        return self.source.rate.detach().log(), tail, tail - before
+
     def moved(self, move: Callable[[Any], Any]) -> Truncated:
         """This law on another device or in another floating type."""
         twin = self.through(move(self.source), move)
         twin.make_table()
         twin._seen_through = None
-        vars(twin).pop("atoms", None)
+        for name in ("atoms", "poisson_constants"):
+            vars(twin).pop(name, None)
         twin.family = family_of(twin.source)
         twin.dtype, twin.certificate = twin.family.like.dtype, Certificate(twin.family, self.window)
         return twin
