@@ -70,11 +70,14 @@ def test_whoever_asks_first():
     torch.testing.assert_close(found[0], kl_divergence(*both))
 
 
-def test_a_rate_that_is_changed_before_anybody_asks():
+@pytest.mark.parametrize("change", [lambda r: r.fill_(9.0), lambda r: r.data.fill_(9.0)])
+def test_a_rate_that_is_changed_before_anybody_asks(change):
     rate = torch.tensor([0.1, 0.2])
-    q = truncate(Poisson(rate), 12)
-    rate.fill_(9.0)
+    q, other = truncate(Poisson(rate), 12), truncate(Poisson(rate), 12)
+    change(rate)  # behind torch's back, too
     expected = truncate(Poisson(torch.tensor([9.0, 9.0])), 12)
+    torch.testing.assert_close(kl_divergence(other, PRIOR), kl_divergence(expected, PRIOR))
+    assert not other.has_table
     torch.testing.assert_close(q.probs, expected.probs)
 
 

@@ -29,7 +29,6 @@ from .rehearsal import rehearse
 from .synthetic import Synthetic
 from .topics import Topics, TopicsConfig, build_topics
 from .vae import Vae, VaeConfig, build
-from .vae import check_settings as check_vae
 
 T = TypeVar("T")
 
@@ -116,7 +115,7 @@ def _images(name: str, data_dir: Path | None) -> tuple[ImageSet, float]:
 
 
 def _rehearse_vae(config: VaeConfig, data_dir: Path | None) -> float:
-    check_vae(config)
+    config.check()
     images, loading = _images(config.data, data_dir)
     (task, training), building = _timed(lambda: build(config, images))
     return loading + building + rehearse(task, training)

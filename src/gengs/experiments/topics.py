@@ -2,31 +2,15 @@
 
     load counts → build the model → train → evaluate with exact draws
 
-What is recorded at each evaluation:
-
-========================  =========================================================================
-perplexity_test           per document, from the ELBO of exact draws: the number to compare
-perplexity_test_corpus    the same, averaged over words instead of documents
-perplexity_relaxed        from the value that the estimator itself trains on: relaxed, for a
-                          relaxation, and then no perplexity of the discrete model
-perplexity_validation     of training documents that were held out, where asked for
-perplexity_refined        the first one with each document's posterior refined (where asked for)
-perplexity_importance     from an importance-sampled likelihood, a tighter bound (where asked for)
-kl_test                   the divergence's part of the bound, in nats per document
-npmi, diversity           coherence of the topics' first words on the training documents, and the
-                          share of different words among them
-========================  =========================================================================
-
-At the end, ``topics.json`` in the run's folder lists the topics' words and, where there are
-super-topics, what hangs on each.
+What is recorded at each evaluation is listed in :mod:`.topics_evaluation`. At the end,
+``topics.json`` in the run's folder lists the topics' words and, where there are super-topics, what
+hangs on each.
 """
 
 from __future__ import annotations
 
 __all__ = ["Topics", "TopicsConfig", "build_topics"]
 
-import math
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -40,11 +24,10 @@ from ..data.sparse_batches import SparseBatches
 from ..data.text import load_corpus
 from ..distributions.temperature import Exponential, Linear
 from ..estimators.gengs import GenGS
-from ..metrics import npmi, topic_diversity
 from ..models.nvpdef import NVPDEF
-from ..models.topic_network import TopicNetwork, perplexity
+from ..models.topic_network import TopicNetwork
 from ..models.topic_recipe import document_weights, topic_network, topic_optimizer
-from ..models.topic_words import top_words, topics_as_json
+from ..models.topic_words import topics_as_json
 from ..models.turning import Turning
 from ..spec import parse_estimator
 from ..study.atomic import write_atomically
@@ -52,9 +35,8 @@ from ..study.nonfinite import dumps
 from ..study.random_state import seed_everything
 from .options import check_least, check_positive, option
 from .task import Task, Training
+from .topics_evaluation import evaluation
 from .training import Machine, train
-
-_EVALUATION_BATCH = 512
 
 
 @dataclass(frozen=True)
@@ -132,6 +114,17 @@ class TopicsConfig:
     seed: int = 0
     """Of weights, order of the documents, and draws."""
 
+    def check(self) -> None:
+        """Numbers out of range, by the names of their options: before the training, not after."""
+        least = {"topics": 1, "batch_size": 1, "epochs": 1, "evaluate_every": 1, "draws": 1}
+        least |= {"level": 0}
+        least |= {"refine": 0, "importance_draws": 0, "kl_warm_up": 0, "seed": 0}
+        check_least(self, least | {"weight_decay": 0, "topic_penalty": 0})
+        check_positive(self, "learning_rate", "clip")
+        for name, numbers in (("super_topics", self.super_topics), ("hidden", self.hidden)):
+            if numbers and min(numbers) < 1:
+                raise ValueError(f"expected at least 1 for {option(name)}, but got {min(numbers)}.")
+
 
 @dataclass(frozen=True)
 class Topics:
@@ -147,7 +140,7 @@ class Topics:
     def run(self) -> list[dict[str, Any]]:
         """Train, record, write the topics, and print the last evaluation."""
         self.machine.check()  # before anything is fetched
-        _check(self.config)
+        self.config.check()
         train_documents, test_documents = load_corpus(self.config.corpus, self.data_dir)
         task, training = build_topics(self.config, train_documents, test_documents)
         records = train(task, self.out, self.config, training, self.machine, seed=self.config.seed)
@@ -162,20 +155,9 @@ class Topics:
         return records
 
 
-def _check(config: TopicsConfig) -> None:
-    """Numbers out of range, by the names of their options: before hours of training, not after."""
-    least = {"topics": 1, "batch_size": 1, "epochs": 1, "evaluate_every": 1, "draws": 1, "level": 0}
-    least |= {"refine": 0, "importance_draws": 0, "kl_warm_up": 0, "seed": 0}
-    check_least(config, least | {"weight_decay": 0, "topic_penalty": 0})
-    check_positive(config, "learning_rate", "clip")
-    for name, numbers in (("super_topics", config.super_topics), ("hidden", config.hidden)):
-        if numbers and min(numbers) < 1:
-            raise ValueError(f"expected at least 1 for {option(name)}, but got {min(numbers)}.")
-
-
 def build_topics(config: TopicsConfig, documents: Corpus, test: Corpus) -> tuple[Task, Training]:
     """The task and its length: one function from the configuration to everything that trains."""
-    _check(config)
+    config.check()
     rows, held_out = _split(config, len(documents))
     seed_everything(config.seed)
     data = SparseBatches(documents, config.batch_size, config.seed, rows=rows)
@@ -202,7 +184,7 @@ def build_topics(config: TopicsConfig, documents: Corpus, test: Corpus) -> tuple
         data=data,
         optimizers=[optimizer],
         schedules=schedules,
-        evaluate=_evaluation(config, model, documents, held_out, test),
+        evaluate=evaluation(config, model, documents, held_out, test),
     )
     every = None if config.evaluate_every is None else config.evaluate_every * len(data)
     return task, Training(
@@ -260,50 +242,3 @@ def _model(
         weight = Linear(1 / config.kl_warm_up, 1.0, config.kl_warm_up)
         model.kl_weight = schedules["kl_weight"] = weight
     return model, schedules
-
-
-def _evaluation(
-    config: TopicsConfig, model: TopicNetwork, documents: Corpus, held_out: Any, test: Corpus
-) -> Callable[[], dict[str, float]]:
-    def batches(corpus: Corpus, rows: Any = None) -> Iterable[Tensor]:
-        size = min(_EVALUATION_BATCH, len(corpus) if rows is None else len(rows))
-        device = next(model.parameters()).device
-        data = SparseBatches(corpus, size, rows=rows, shuffle=False)
-        return (batch.to(device) for batch in data.epoch(0))
-
-    def evaluate() -> dict[str, float]:
-        values = {}
-        if len(held_out):
-            found = perplexity(model, batches(documents, held_out), config.draws)
-            values["perplexity_validation"] = found.document
-        if config.test:
-            found = perplexity(model, batches(test), config.draws)
-            values["perplexity_test"] = found.document
-            values["perplexity_test_corpus"] = found.corpus
-            values["perplexity_relaxed"] = _per_document(model.training_value, batches(test))
-            values["kl_test"] = found.kl
-            if config.refine:
-                found = perplexity(model, batches(test), config.draws, config.refine)
-                values["perplexity_refined"] = found.document
-                values["perplexity_refined_corpus"] = found.corpus
-            if config.importance_draws:
-                values["perplexity_importance"] = _per_document(
-                    lambda x: -model.log_likelihood(x, config.importance_draws), batches(test)
-                )
-        words = [topic.words for topic in top_words(model, documents.vocabulary)]
-        values["npmi"] = float(npmi(words, documents).mean())
-        values["diversity"] = topic_diversity(words)
-        return values
-
-    return evaluate
-
-
-def _per_document(bound: Callable[[Tensor], Tensor], batches: Iterable[Tensor]) -> float:
-    """The per-document perplexity of a bound on minus the log-likelihood."""
-    total, documents = 0.0, 0
-    for counts in batches:
-        lengths = counts.sum(-1)
-        filled = lengths > 0
-        total += float((bound(counts)[filled] / lengths[filled]).double().sum())
-        documents += int(filled.sum())
-    return math.exp(total / documents)

@@ -16,7 +16,7 @@ nll_test        the importance-sampled negative log-likelihood (at the end, wher
 
 from __future__ import annotations
 
-__all__ = ["PAPER_LEVELS", "Vae", "VaeConfig", "check_settings"]
+__all__ = ["PAPER_LEVELS", "Vae", "VaeConfig"]
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -101,6 +101,20 @@ class VaeConfig:
     seed: int = 0
     """Of weights, order of the images, and draws."""
 
+    def check(self) -> None:
+        """Numbers out of range, by the names of their options."""
+        least = {"images": 1, "latents": 1, "batch_size": 1, "epochs": 1, "evaluate_every": 1}
+        least |= {"evaluation_images": 2, "likelihood_samples": 0, "kl_warm_up": 0, "seed": 0}
+        least |= {"level": 0}
+        check_least(self, least)
+        if self.mass is not None and not 0 < self.mass < 1:
+            raise ValueError(f"expected --mass between 0 and 1, but got {self.mass}.")
+        if self.mass is not None and self.posterior == "implicit" and self.prior != "gaussian":
+            raise ValueError(
+                "--mass goes with --posterior explicit: an implicit posterior needs a --level, as "
+                "it has a logit for each atom."
+            )
+
 
 @dataclass(frozen=True)
 class Vae:
@@ -116,7 +130,7 @@ class Vae:
     def run(self) -> list[dict[str, Any]]:
         """Train, record, and print the last evaluation."""
         self.machine.check()
-        check_settings(self.config)
+        self.config.check()
         task, training = build(self.config, load_images(self.config.data, self.data_dir))
         records = train(task, self.out, self.config, training, self.machine, seed=self.config.seed)
         evaluations = [record for record in records if record["kind"] == "evaluation"]
@@ -125,21 +139,6 @@ class Vae:
             print("  ".join(f"{name} {value:.2f}" for name, value in shown.items()))
             print(f"records: {self.out / 'records.jsonl'}")
         return records
-
-
-def check_settings(config: VaeConfig) -> None:
-    """Numbers out of range, by the names of their options."""
-    least = {"images": 1, "latents": 1, "batch_size": 1, "epochs": 1, "evaluate_every": 1}
-    least |= {"evaluation_images": 2, "likelihood_samples": 0, "kl_warm_up": 0, "seed": 0}
-    least |= {"level": 0}
-    check_least(config, least)
-    if config.mass is not None and not 0 < config.mass < 1:
-        raise ValueError(f"expected --mass between 0 and 1, but got {config.mass}.")
-    if config.mass is not None and config.posterior == "implicit" and config.prior != "gaussian":
-        raise ValueError(
-            "--mass goes with --posterior explicit: an implicit posterior needs a --level, as it "
-            "has a logit for each atom."
-        )
 
 
 def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:
