@@ -235,8 +235,8 @@ def _table_size(q: Distribution) -> int:
     if atoms is None:  # what a truncation on the way would keep
         try:
             atoms = 12 * float(q.stddev.detach().max()) + 32
-        except (NotImplementedError, RuntimeError):
-            atoms = 1000
+        except (NotImplementedError, RuntimeError):  # no spread is known, or there is no element
+            atoms = 1000  # a guess will do: it decides how many gradients are made at once
     return max(q.batch_shape.numel() * int(atoms), 1)
 
 

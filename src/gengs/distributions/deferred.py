@@ -2,8 +2,7 @@
 
 Not everyone asks, and a table is a dozen passes over memory: a draw of a truncated Poisson is a
 clipped draw of the Poisson, and a softmax needs no normalised logits. As with torch's own lazy
-parameters, what is changed in place before the table is asked for changes the table (but not behind
-torch's back, by ``.data``: the largest rate was looked at when the law was made).
+parameters, what is changed in place before the table is asked for changes the table.
 """
 
 from __future__ import annotations

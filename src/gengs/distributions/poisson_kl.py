@@ -28,7 +28,7 @@ from .poisson_table import tail_over_first
 from .special import log_poisson_tail
 from .sums import sum_to
 from .truncated import Truncated
-from .validation import ordinary
+from .validation import ends_of, ordinary
 
 
 def cut_poisson_kl(q: Truncated, p: Truncated) -> Tensor | None:
@@ -41,8 +41,8 @@ def cut_poisson_kl(q: Truncated, p: Truncated) -> Tensor | None:
         return None
     if not (rate.numel() and other.numel()):
         return None
-    least, largest = q.family.ends(rate)
-    if not (least > 0 and largest <= cut and p.family.ends(other)[0] > 0):
+    least, largest = ends_of(rate)
+    if not (least > 0 and largest <= cut and p.all_possible):
         return None
     return _CutPoissonKL.apply(rate, other, *p.poisson_constants, cut, largest)
 

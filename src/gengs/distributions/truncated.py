@@ -17,7 +17,7 @@ from .families import Family, family_of
 from .once import once
 from .poisson_table import LARGEST_CUT, poisson_table
 from .truncation import Window
-from .validation import ordinary
+from .validation import ends_of, ordinary
 
 
 class Truncated(Deferred):
@@ -52,7 +52,7 @@ class Truncated(Deferred):
         family, window = self.family, self.window
         rate = family.like
         if self.poisson_cut is not None and ordinary(rate) and rate.numel():
-            least, largest = family.ends(self.source.rate)
+            least, largest = ends_of(rate)
             if least > 0:  # the usual case, without a dozen passes over the table
                 return poisson_table(rate, window.size, largest), True
         k = window.integers(family.like.device)

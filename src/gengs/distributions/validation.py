@@ -12,6 +12,7 @@ from __future__ import annotations
 
 __all__ = [
     "all_finite",
+    "ends_of",
     "inside_transform",
     "inspectable",
     "ordinary",
@@ -55,6 +56,12 @@ def ordinary(*tensors: Tensor) -> bool:
     if not inspectable(*tensors) or inside_transform() or forward_ad._current_level >= 0:
         return False
     return not (torch.is_grad_enabled() and any(tensor.is_inference() for tensor in tensors))
+
+
+def ends_of(tensor: Tensor) -> tuple[float, float]:
+    """The smallest and the largest entry."""
+    low, high = tensor.detach().aminmax()
+    return float(low), float(high)
 
 
 def all_finite(tensor: Tensor) -> bool:

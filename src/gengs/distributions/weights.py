@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from .sums import row_sums
-from .validation import all_finite, inspectable, ordinary
+from .validation import all_finite, ends_of, inspectable, ordinary
 
 
 def at_least_float32(dtype: torch.dtype) -> torch.dtype:
@@ -76,7 +76,7 @@ def moderate_ends(log_weights: Tensor) -> tuple[float, float] | None:
     """The smallest and the largest entry, where no exponential can over- or underflow."""
     if not (ordinary(log_weights) and log_weights.numel()):
         return None
-    least, most = (float(end) for end in log_weights.detach().aminmax())
+    least, most = ends_of(log_weights)
     return (least, most) if least > -_MODERATE and most < _MODERATE else None  # NaN is not
 
 
