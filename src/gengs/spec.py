@@ -107,5 +107,5 @@ def _known(name: str, known: Iterable[str], what: str, shown: Iterable[str]) -> 
     if name.lower() in options:
         return options[name.lower()]
     near = difflib.get_close_matches(name.lower(), options, n=1)
-    hint = f"did you mean {options[near[0]]}? " if near else ""
-    raise ValueError(f"there is no {what} {name!r}; {hint}The {what}s are: {', '.join(shown)}.")
+    end = f"; did you mean {options[near[0]]}?" if near else "."
+    raise ValueError(f"there is no {what} {name!r}{end} The {what}s are: {', '.join(shown)}.")
