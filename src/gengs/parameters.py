@@ -92,8 +92,9 @@ def split_parameters(law: Distribution, replicates: int) -> Split:
             originals.append(original)
         elif isinstance(value, Distribution):
             result = object.__new__(type(value))
-            parts = original.__dict__
-            result.__dict__.update({k: twin(v, parts.get(k)) for k, v in value.__dict__.items()})
+            # by getattr: what the copy holds, the law may make when asked
+            parts = {k: twin(v, getattr(original, k, None)) for k, v in value.__dict__.items()}
+            result.__dict__.update(parts)
         twins[id(value)] = result
         return result
 

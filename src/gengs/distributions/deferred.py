@@ -11,7 +11,7 @@ __all__ = ["Deferred"]
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor
@@ -21,6 +21,9 @@ from torch.types import _size
 from .families import detached, twin_of
 from .finite import Finite
 from .once import once
+
+Change = Callable[[Any], Any]
+_View = tuple["Deferred", Change, Callable[[Tensor], Tensor]]
 
 
 class Deferred(Finite):
@@ -46,7 +49,7 @@ class Deferred(Finite):
         self._with_gradient = torch.is_grad_enabled()
         self.source = source if self._with_gradient else detached(source)
         self.event_dim, self.dtype = len(event), dtype
-        self._seen_through: tuple[Deferred, Callable[[Tensor], Tensor]] | None = None
+        self._seen_through: _View | None = None
         Distribution.__init__(self, batch, event, validate_args=False)
         self._validate_args = validate
 
@@ -59,17 +62,24 @@ class Deferred(Finite):
         with torch.set_grad_enabled(self._with_gradient):
             if self._seen_through is None:
                 return self._make_table()
-            origin, change = self._seen_through
+            origin, _, change = self._seen_through
             logits, all_possible = origin._table
             return change(logits), all_possible
 
     @once
-    def logits(self) -> Tensor:
+    def source(self) -> Any:
+        """What the table is made from; here, where it is another law's, changed."""
+        origin, change, _ = cast(_View, self._seen_through)
+        with torch.set_grad_enabled(self._with_gradient):
+            return change(origin.source)
+
+    @property
+    def logits(self) -> Tensor:  # type: ignore[override]  # of a Finite, an attribute
         r"""The log-probabilities :math:`\log \pi`, of shape ``(*batch, n)``."""
         return self._table[0]
 
-    @once
-    def all_possible(self) -> bool:
+    @property
+    def all_possible(self) -> bool:  # type: ignore[override]  # likewise
         """Whether it is known, without a look, that no atom has probability zero."""
         return self._table[1]
 
@@ -78,7 +88,7 @@ class Deferred(Finite):
         """The probabilities without a gradient, made once for all who need numbers only."""
         if self._seen_through is None:
             return self.logits.detach().exp()
-        origin, change = self._seen_through
+        origin, _, change = self._seen_through
         return change(origin.fixed_probs)
 
     @property
@@ -88,19 +98,19 @@ class Deferred(Finite):
 
     def make_table(self) -> None:
         """Ask for the table now."""
-        _ = self.logits, self.all_possible
+        _ = self._table
 
-    def through(self, source: Any, change: Callable[[Tensor], Tensor]) -> Self:
+    def through(self, change_source: Change, change: Callable[[Tensor], Tensor]) -> Self:
         """This law with another source; its table is this one's, made once for both, changed.
 
         Args:
-            source: The source, changed likewise.
+            change_source: What to apply to the source once it is asked for.
             change: What to apply to the table once one is asked for.
         """
         twin = twin_of(self)
-        for name in ("_table", "logits", "all_possible", "fixed_probs", "probs"):
+        for name in ("source", "_table", "fixed_probs", "probs"):
             vars(twin).pop(name, None)
-        twin.source, twin._seen_through = source, (self, change)
+        twin._seen_through = self, change_source, change
         return twin
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> Finite:

@@ -20,6 +20,7 @@ __all__ = ["conditional_gumbel", "log_exponential", "standard_gumbel"]
 import torch
 from torch import Tensor
 
+from .constant import constant
 from .validation import inside_transform
 
 _BITS = 31
@@ -94,7 +95,7 @@ def _minus_fine_uniform(
         bits = words.view(torch.int32)[:numel].view(shape)
         uniform = bits.to(dtype)
         scale = 2.0**-_BITS * shrink
-        return torch.add(torch.tensor(-scale / 2), uniform, alpha=-scale, out=uniform)
+        return torch.add(_half_a_cell(-scale), uniform, alpha=-scale, out=uniform)
     options = {"dtype": dtype, "device": device, "generator": generator}
     uniform = torch.rand(shape, **options)  # type: ignore[call-overload]
     # a second draw refines the steps of the first, whatever generator the device has
@@ -102,3 +103,8 @@ def _minus_fine_uniform(
     finer = torch.rand(shape, **options).mul_(step).add_(step * 2.0**-8)  # type: ignore[call-overload]
     result: Tensor = (uniform + finer) * -shrink
     return result
+
+
+@constant
+def _half_a_cell(scale: float) -> Tensor:
+    return torch.tensor(scale / 2, dtype=torch.float32)

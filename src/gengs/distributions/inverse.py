@@ -43,6 +43,8 @@ def index_where(cdf: Tensor, sample_shape: torch.Size, uniforms: Tensor) -> Tens
     top = cdf[..., -1] * (1 - 2 * torch.finfo(cdf.dtype).eps)
     level = uniforms.to(cdf.dtype) * top
     # samples last, as searchsorted pairs leading dimensions: (*batch, S)
+    if sample_shape.numel() == 1:  # nothing to move
+        return torch.searchsorted(cdf, level.reshape(*batch, 1), right=True).view(level.shape)
     flat = level.reshape(sample_shape.numel(), *batch).movedim(0, -1).contiguous()
     index = torch.searchsorted(cdf, flat, right=True)
     return index.movedim(-1, 0).reshape(sample_shape + batch)

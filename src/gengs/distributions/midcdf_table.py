@@ -17,13 +17,13 @@ from __future__ import annotations
 
 __all__ = ["VALLEY", "NotTwice", "midcdf_from_table"]
 
-from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from .constant import constant
 from .finite import Finite
 from .inverse import index_where, wide_cdf
 from .plainly import plainly
@@ -177,8 +177,7 @@ def _rows(gaps: Tensor) -> Tensor:
     return torch.tril((before + beyond).unsqueeze(-1).expand(-1, len(before)), -1) + beyond.diag()
 
 
-@lru_cache(maxsize=64)
-@torch.inference_mode(False)  # what is kept for all must serve those who train
+@constant
 def _unit_rows(n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     return _rows(torch.ones(n - 1, dtype=dtype, device=device))
 
@@ -219,19 +218,23 @@ def _sides(probs: Tensor) -> tuple[Tensor, Tensor]:
     """The masses before and beyond each atom."""
     n = probs.shape[-1]
     if n <= _FEW:
-        before, beyond = _triangles(n, probs.dtype, probs.device)
-        return product(probs, before), product(probs, beyond)
+        kind = n, probs.dtype, probs.device
+        return product(probs, _before(*kind)), product(probs, _beyond(*kind))
     at_most = wide_cdf(probs)
     sides = at_most - probs, at_most[..., -1:] - at_most
     return sides[0].to(probs.dtype), sides[1].to(probs.dtype)
 
 
-@lru_cache(maxsize=64)
-@torch.inference_mode(False)
-def _triangles(n: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Matrices that add up what is before, and what is beyond."""
-    ones = torch.ones(n, n, dtype=dtype, device=device)
-    return ones.triu(1), ones.tril(-1)
+@constant
+def _before(n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The matrix that adds up what is before an atom."""
+    return torch.ones(n, n, dtype=dtype, device=device).triu(1)
+
+
+@constant
+def _beyond(n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The matrix that adds up what is beyond an atom."""
+    return torch.ones(n, n, dtype=dtype, device=device).tril(-1)
 
 
 def _kept(probs: Tensor, valley: float) -> Tensor:

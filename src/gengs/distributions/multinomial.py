@@ -16,13 +16,13 @@ from __future__ import annotations
 __all__ = ["enumerate_multinomial", "multinomial_log_pmf", "number_of_outcomes"]
 
 import math
-from functools import lru_cache
 from itertools import combinations
 
 import torch
 from torch import Tensor
 from torch.distributions import Multinomial
 
+from .constant import constant
 from .given import gave, times, widen
 from .memory import require_memory
 from .special import safe_log
@@ -72,19 +72,9 @@ def multinomial_log_probs(law: Multinomial) -> Tensor:
     return safe_log(widen(categorical.probs))
 
 
+@constant
 def compositions(total: int, boxes: int) -> Tensor:
     """Every vector of ``boxes`` counts with sum ``total``."""
-    if torch.compiler.is_compiling():  # a compiler looks past a cache, and warns that it does
-        return _stars_and_bars(total, boxes)
-    return _kept_compositions(total, boxes)
-
-
-@lru_cache(maxsize=16)
-def _kept_compositions(total: int, boxes: int) -> Tensor:
-    return _stars_and_bars(total, boxes)
-
-
-def _stars_and_bars(total: int, boxes: int) -> Tensor:
     if boxes == 1:
         return torch.tensor([[total]])
     # torch.combinations would first build all (total + boxes)^boxes tuples

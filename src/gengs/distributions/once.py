@@ -30,9 +30,13 @@ class once(Generic[Value]):
     def __get__(self, instance: Any, owner: type | None = None) -> Value:
         if instance is None:
             return self  # type: ignore[return-value]  # the class's own attribute
-        with torch.inference_mode(False):
+        compiling = torch.compiler.is_compiling()  # which cannot tell the mode
+        if compiling or torch.is_inference_mode_enabled():
+            with torch.inference_mode(False):
+                value = self.make(instance)
+        else:  # to enter and leave it takes as long as a small property itself
             value = self.make(instance)
-        if torch.compiler.is_compiling() or not _passing():
+        if compiling or not _passing():
             setattr(instance, self.name, value)
         return value
 

@@ -19,12 +19,12 @@ from __future__ import annotations
 __all__ = ["LARGEST_CUT", "poisson_table", "tail_over_first"]
 
 import math
-from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from .constant import constant
 from .special import log_poisson_tail, terms_to_add
 from .sums import product
 
@@ -91,8 +91,7 @@ def tail_over_first(rate: Tensor, cut: int, largest: float, scale: float = 1.0) 
     return total
 
 
-@lru_cache(maxsize=64)
-@torch.inference_mode(False)  # what is kept for all must serve those who train
+@constant
 def _rows(size: int, relative: bool, dtype: torch.dtype, device: torch.device) -> Tensor:
     """What each feature contributes to each atom, ``(4, n)``.
 

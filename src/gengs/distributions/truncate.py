@@ -124,14 +124,18 @@ def truncate(
     return _cut(family, window, validate)
 
 
-def cut_to(law: Distribution, window: Window) -> Finite:
-    """``truncate(law, window=window)`` for a law with values of its own to lose, without ado."""
+def cut_to(law: Distribution, like: Truncated) -> Truncated:
+    """``law`` cut to the window of ``like``, whose atoms it shares, without ado."""
     family = family_of(law)
     check_parameters(family)
-    return _cut(family, window, validate=True)
+    cut = _cut(family, like.window, validate=True)
+    atoms = like.atoms
+    if cut.dtype == like.dtype and family.like.device == atoms.device:
+        cut.atoms = atoms
+    return cut
 
 
-def _cut(family: Family, window: Window, validate: bool) -> Finite:
+def _cut(family: Family, window: Window, validate: bool) -> Truncated:
     require_memory(family.batch_shape, window.size, family.like.dtype, family.like.device)
     law = Truncated(family, window, validate)
     if not ordinary(family.like):  # a table that is made later must not belong to a transform

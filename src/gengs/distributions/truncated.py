@@ -64,7 +64,8 @@ class Truncated(Deferred):
     @property
     def poisson_cut(self) -> int | None:
         """The last atom, where this is a Poisson cut to 0 ... a for a moderate a; else ``None``."""
-        simple = isinstance(self.source, Poisson) and type(self.source).log_prob is Poisson.log_prob
+        law = self.family.law
+        simple = isinstance(law, Poisson) and type(law).log_prob is Poisson.log_prob
         low, last = self.window.low, self.window.size - 1
         simple = simple and isinstance(low, int) and low == 0
         return last if simple and 0 < last <= LARGEST_CUT else None
@@ -77,7 +78,8 @@ class Truncated(Deferred):
 
     def moved(self, move: Callable[[Any], Any]) -> Truncated:
         """This law on another device or in another floating type."""
-        twin = self.through(move(self.source), move)
+        twin = self.through(move, move)
+        _ = twin.source
         twin.make_table()
         twin._seen_through = None
         for name in ("atoms", "poisson_constants"):

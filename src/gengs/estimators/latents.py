@@ -156,7 +156,8 @@ def _prepared(part: Any, owner: str, seen: dict[int, Any] | None = None) -> Any:
         result: Any = _prepared_tensor(part, owner)
     elif isinstance(part, Deferred):
         change = partial(_prepared_tensor, owner=owner)
-        result = part.through(_prepared(part.source, owner, seen), change)
+        # not with `seen`, which will hold the result: a circle keeps tensors until it is collected
+        result = part.through(partial(_prepared, owner=owner), change)
     else:
         result = twin_of(part)
         parts = ((k, v) for k, v in vars(part).items() if isinstance(v, _PARTS))

@@ -164,7 +164,7 @@ class CountLatents(nn.Module):
                 f"encoder's output of shape {tuple(raw.shape)} gives {tuple(q.batch_shape)}."
             )
         if isinstance(p, Truncated) and self.level is not None and not isinstance(q, Finite):
-            q = cut_to(q, p.window)
+            q = cut_to(q, p)
         elif self.mass is not None and not whole:
             q = truncate(q, mass=self.mass)
             if q.certificate is not None:  # the window was chosen for q: p may have mass beyond
