@@ -33,6 +33,7 @@ from ..spec import parse_estimator
 from ..study.atomic import write_atomically
 from ..study.nonfinite import dumps
 from ..study.random_state import seed_everything
+from ..subnormals import without_subnormals
 from .options import check_least, check_positive, option
 from .task import Task, Training
 from .topics_evaluation import evaluation
@@ -137,6 +138,7 @@ class Topics:
     """Where the corpora are; by default $GENGS_DATA, or the download cache."""
     machine: Machine = field(default_factory=Machine)
 
+    @without_subnormals()
     def run(self) -> list[dict[str, Any]]:
         """Train, record, write the topics, and print the last evaluation."""
         self.machine.check()  # before anything is fetched

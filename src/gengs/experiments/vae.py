@@ -36,6 +36,7 @@ from ..models.autoencoder import Autoencoder
 from ..models.networks import mlp_pair
 from ..spec import parse_estimator, parse_law
 from ..study.random_state import seed_everything
+from ..subnormals import without_subnormals
 from .options import check_least
 from .pictures import beside, grid
 from .task import Task, Training
@@ -127,6 +128,7 @@ class Vae:
     """Where the images are; by default $GENGS_DATA, or the download cache."""
     machine: Machine = field(default_factory=Machine)
 
+    @without_subnormals()
     def run(self) -> list[dict[str, Any]]:
         """Train, record, and print the last evaluation."""
         self.machine.check()

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from ..data.sparse_batches import CompressedRows, SparseBatches, word_totals
+from ..subnormals import without_subnormals
 from .topic_network import TopicNetwork, perplexity
 from .topic_recipe import document_weights, topic_optimizer
 from .turning import Turning
@@ -52,6 +53,7 @@ class TopicFit:
         self.epochs = 0
         self.history: list[dict[str, float]] = []
 
+    @without_subnormals()
     def run(
         self, counts: CompressedRows, settings: Any, epochs: int | None = None, decay: bool = True
     ) -> None:

@@ -18,6 +18,7 @@ from ..study.lock import take_lock
 from ..study.manifest import command as command_line
 from ..study.nonfinite import dumps
 from ..study.random_state import seed_everything
+from ..subnormals import without_subnormals
 from .fitting import build, finish
 from .ingest import Ingested, ingest
 from .mixtures import Mixtures, counted_rows, write_mixtures
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _WORDS = 15  # of a topic, in the files
 
 
+@without_subnormals()
 def fit(command: TopicsFit) -> None:
     """Do what is left to do, and say where the results are."""
     config, out = command.config, command.out
