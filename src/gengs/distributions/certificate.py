@@ -99,8 +99,12 @@ def warn_if_drifted(law: Truncated, stacklevel: int) -> None:
     if not inspectable(family.like) or family.like.numel() == 0:
         return
     counts_up = isinstance(window.low, int) and window.low <= 0
-    if counts_up and family.tail_bound(int(window.low) + window.size) <= window.allowed:
-        return
+    if counts_up:
+        drifted = family.some_exceed(int(window.low) + window.size, window.allowed)
+        if drifted is not None:
+            if drifted:
+                _warn(law, stacklevel + 1)
+            return
     step = window.size - 1
     ends = slice(step, None) if window.begins_at(family.lower) else slice(None, None, step)
     log_ends = law.logits.detach()[..., ends]
@@ -108,12 +112,16 @@ def warn_if_drifted(law: Truncated, stacklevel: int) -> None:
     if not (log_ends > enough_to_ask).any():
         return
     if bool((Certificate(family, window).lost_mass > window.allowed).any()):
-        # no number that changes from call to call: Python shows the same sentence once only
-        warnings.warn(
-            f"truncation to {window.size} atoms loses more than {window.allowed:.3g} of the mass "
-            f"of some {type(family.law).__name__}: the end atom holds it, and the gradient there "
-            "dies. Widen the window (level=, tolerance=) or choose it anew; certificate.lost_mass "
-            "has the numbers.",
-            TruncationWarning,
-            stacklevel=stacklevel,
-        )
+        _warn(law, stacklevel + 1)
+
+
+def _warn(law: Truncated, stacklevel: int) -> None:
+    # no number that changes from call to call: Python shows the same sentence once only
+    warnings.warn(
+        f"truncation to {law.window.size} atoms loses more than {law.window.allowed:.3g} of the "
+        f"mass of some {type(law.family.law).__name__}: the end atom holds it, and the gradient "
+        "there dies. Widen the window (level=, tolerance=) or choose it anew; "
+        "certificate.lost_mass has the numbers.",
+        TruncationWarning,
+        stacklevel=stacklevel,
+    )

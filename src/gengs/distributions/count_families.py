@@ -32,7 +32,7 @@ from torch.distributions import (
 
 from .families import Family, register_family
 from .given import gave, log_success_and_failure, times, widen
-from .poisson_table import LARGEST_CUT
+from .poisson_tail import LARGEST_CUT
 from .special import log_beta_tail, log_poisson_tail, safe_log
 from .validation import inspectable
 
@@ -50,10 +50,15 @@ class _Poisson(Family):
         log_pmf = log_power - rate - torch.lgamma(k.clamp_min(0) + 1)
         return log_pmf.where(self._inside(k), -torch.inf).to(self.rate.dtype)
 
-    def tail_bound(self, n: int) -> float:
-        # the median is at most the rate + 1/3 (Choi, 1994): past it lies at most a half
-        past_median = self.ends(self.law.rate)[1] + 4 / 3 <= n
-        return min(super().tail_bound(n), 0.5 if past_median else math.inf)
+    def some_exceed(self, n: int, mass: float) -> bool | None:
+        if not 0 < n <= LARGEST_CUT + 1:
+            return super().some_exceed(n, mass)
+        largest = self.ends(self.law.rate)[1]  # the tail grows with the rate
+        term = below = math.exp(-largest)
+        for k in range(1, n):
+            term *= largest / k
+            below += term
+        return 1 - below > mass
 
     def log_at_least(self, a: Tensor) -> Tensor:
         return log_poisson_tail(a, self.rate, True)

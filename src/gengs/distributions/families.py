@@ -77,15 +77,16 @@ class Family:
         """``log P(X <= a)``."""
         return log_sum_below(self.log_pmf, a, self.lower)
 
-    def tail_bound(self, n: int) -> float:
-        """A bound on ``P(X >= n)`` of every element that costs next to nothing, for counts.
+    def some_exceed(self, n: int, mass: float) -> bool | None:
+        """Whether ``P(X >= n)`` of some element exceeds ``mass``, where that costs next to nothing.
 
-        It is Markov's, :math:`E X / n`; NaN or infinite where the means do not say.
+        ``None`` where it is not known. It does not by Markov's bound, :math:`E X / n`, for counts.
         """
         try:
-            return self.ends(self.law.mean)[1] / n if self.lower == 0 and n > 0 else math.inf
+            bounded = self.lower == 0 and n > 0 and self.ends(self.law.mean)[1] / n <= mass
         except NotImplementedError:
-            return math.inf
+            return None
+        return False if bounded else None
 
     def clipped_log_pmf(self, k: Tensor, nothing_below: bool) -> Tensor:
         """The log-PMF of ``clip(X, k[0], k[-1])``: a tail on each end atom, ``(*batch, n)``.

@@ -45,7 +45,6 @@ __all__ = ["midcdf_sample"]
 
 from collections.abc import Callable
 from functools import lru_cache
-from math import lgamma
 from typing import Any, cast
 
 import torch
@@ -65,8 +64,8 @@ from .given import gave, log_success_and_failure, widen
 from .gumbel import log_exponential
 from .midcdf_table import VALLEY, NotTwice, midcdf_from_table
 from .plainly import plainly
+from .poisson_tail import cut_tail
 from .skellam import Skellam
-from .special import log_poisson_tail
 from .sums import sum_to
 from .truncate import as_finite
 from .truncated import Truncated
@@ -163,12 +162,13 @@ def _clipped_poisson(high: int) -> Callable[..., Tensor]:
     """Inside, the slope of the Poisson; at the end, half the slope of its tail's logarithm."""
 
     def slope(z: Tensor, rate: Tensor) -> Tensor:
-        inside = (1 + _ratio(z, rate)) / 2
-        if z.numel() == 0 or float(z.detach().max()) < high:  # nobody was clipped, as mostly
-            return inside
-        log_before = (high - 1) * rate.log() - rate - lgamma(high)
-        at_end = (log_before - log_poisson_tail(rate.new_tensor(high), rate, True)).exp() / 2
-        return at_end.where(z >= high, inside)
+        slopes = ((1 + _ratio(z, rate)) / 2).contiguous()
+        clipped = (z >= high).reshape(-1).nonzero().squeeze(-1)
+        if clipped.numel():
+            rates = rate.expand_as(z).reshape(-1)[clipped]
+            growth = cut_tail(rates, high, float(rates.max())).growth
+            slopes.view(-1)[clipped] = (-growth).exp() / 2
+        return slopes
 
     return _follows(slope, twice=False)
 

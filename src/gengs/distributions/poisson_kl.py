@@ -24,8 +24,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Poisson
 
-from .poisson_table import tail_over_first
-from .special import log_poisson_tail
+from .poisson_tail import CutTail, cut_tail, differentiable_cut_tail
 from .sums import sum_to
 from .truncated import Truncated
 from .validation import ends_of, ordinary
@@ -42,7 +41,7 @@ def cut_poisson_kl(q: Truncated, p: Truncated) -> Tensor | None:
     if not (rate.numel() and other.numel()):
         return None
     least, largest = ends_of(rate)
-    if not (least > 0 and largest <= cut and p.all_possible):
+    if not (least > 0 and largest < math.inf and p.all_possible):
         return None
     return _CutPoissonKL.apply(rate, other, *p.poisson_constants, cut, largest)
 
@@ -60,8 +59,7 @@ class _CutPoissonKL(torch.autograd.Function):
         largest: float,
     ) -> Tensor:
         constants = other, log_other, other_tail, other_growth
-        growth = rate * tail_over_first(rate, cut, largest, 1 / cut)
-        kl, slope = _value_and_slope(rate, growth, cut, *constants)
+        kl, slope = _value_and_slope(rate, cut_tail(rate, cut, largest), *constants)
         ctx.save_for_backward(rate, slope, *constants)
         ctx.cut = cut
         return kl
@@ -70,29 +68,22 @@ class _CutPoissonKL(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         rate, slope, *constants = ctx.saved_tensors
         if torch.is_grad_enabled():  # the slope that was kept is a number, this one a function
-            cut = ctx.cut
-            log_before = (cut - 1) * rate.log() - rate - math.lgamma(cut)
-            growth = (log_poisson_tail(rate.new_tensor([cut]), rate, True) - log_before).exp()
-            _, slope = _value_and_slope(rate, growth, cut, *constants)
+            _, slope = _value_and_slope(rate, differentiable_cut_tail(rate, ctx.cut), *constants)
         return sum_to(grad * slope, rate.shape), *[None] * 6
 
 
 def _value_and_slope(
     rate: Tensor,
-    growth: Tensor,
-    cut: int,
+    log: CutTail,
     other: Tensor,
     log_other: Tensor,
     other_tail: Tensor,
     other_growth: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """The divergence and its slope; ``growth`` is T / b, the others are those of the other law."""
-    log_rate, log_growth = rate.log(), growth.log()
-    log_before = torch.add(-math.lgamma(cut) - rate, log_rate, alpha=cut - 1)
-    before = log_before.exp()
-    tail = before * growth
-    top = log_growth + log_before - other_tail  # log(T / U), also where T underflows
-    below = 1 - tail
-    inner = (log_rate - log_other) * (below - before)
-    kl = torch.addcmul(inner * rate, rate - other, below, value=-1).addcmul(tail, top)
-    return kl, torch.addcmul(inner, before, log_growth - other_growth)
+    """The divergence and its slope, from logarithms of this law and those of the other."""
+    before, tail = log.before.exp(), log.tail.exp()
+    below = -torch.expm1(log.tail)  # 1 - tail, also where that is small
+    inner = (log.rate - log_other) * (below - before)
+    kl = torch.addcmul(inner * rate, rate - other, below, value=-1)
+    kl = torch.addcmul(kl, tail, log.tail - other_tail)
+    return kl, torch.addcmul(inner, before, log.growth - other_growth)

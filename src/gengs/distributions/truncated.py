@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Truncated"]
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,8 @@ from .certificate import Certificate
 from .deferred import Deferred
 from .families import Family, family_of
 from .once import once
-from .poisson_table import LARGEST_CUT, poisson_table
+from .poisson_table import poisson_table
+from .poisson_tail import LARGEST_CUT
 from .truncation import Window
 from .validation import ends_of, ordinary
 
@@ -53,7 +55,7 @@ class Truncated(Deferred):
         rate = family.like
         if self.poisson_cut is not None and ordinary(rate) and rate.numel():
             least, largest = ends_of(rate)
-            if least > 0:  # the usual case, without a dozen passes over the table
+            if least > 0 and largest < math.inf:  # as mostly: no dozen passes over the table
                 return poisson_table(rate, window.size, largest), True
         k = window.integers(family.like.device)
         if window.size > 1:
