@@ -64,7 +64,7 @@ from .given import gave, log_success_and_failure, widen
 from .gumbel import log_exponential
 from .midcdf_table import VALLEY, NotTwice, midcdf_from_table
 from .plainly import plainly
-from .poisson_tail import cut_tail
+from .poisson_tail import differentiable_cut_tail
 from .skellam import Skellam
 from .sums import sum_to
 from .truncate import as_finite
@@ -102,7 +102,8 @@ def midcdf_sample(
             # past a million, of which no cut sees anything, torch's integers overflow one day
             rates = rate.detach().clamp_max(1e6).expand(shape + rate.shape)
             z = torch.poisson(rates).clamp_max_(law.poisson_cut)
-            return _clipped_poisson(law.poisson_cut)(z, rate)
+            tail = law.poisson_tail or differentiable_cut_tail(rate.detach(), law.poisson_cut)
+            return _clipped_poisson(law.poisson_cut)(z, rate, tail.growth)
     r_learned = isinstance(law, NegativeBinomial) and law.total_count.requires_grad
     for family, draw in _CLOSED_FORMS.items():
         # a subclass with a PMF of its own may be another law
@@ -161,14 +162,8 @@ def _ratio(z: Tensor, x: Tensor) -> Tensor:
 def _clipped_poisson(high: int) -> Callable[..., Tensor]:
     """Inside, the slope of the Poisson; at the end, half the slope of its tail's logarithm."""
 
-    def slope(z: Tensor, rate: Tensor) -> Tensor:
-        slopes = ((1 + _ratio(z, rate)) / 2).contiguous()
-        clipped = (z >= high).reshape(-1).nonzero().squeeze(-1)
-        if clipped.numel():
-            rates = rate.expand_as(z).reshape(-1)[clipped]
-            growth = cut_tail(rates, high, float(rates.max())).growth
-            slopes.view(-1)[clipped] = (-growth).exp() / 2
-        return slopes
+    def slope(z: Tensor, rate: Tensor, growth: Tensor) -> Tensor:
+        return torch.where(z < high, 1 + _ratio(z, rate), (-growth).exp()) / 2
 
     return _follows(slope, twice=False)
 

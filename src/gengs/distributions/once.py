@@ -7,7 +7,7 @@ an activation checkpoint, which wants the same work done twice.
 
 from __future__ import annotations
 
-__all__ = ["once"]
+__all__ = ["belongs_to_a_passage", "once"]
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -36,12 +36,12 @@ class once(Generic[Value]):
                 value = self.make(instance)
         else:  # to enter and leave it takes as long as a small property itself
             value = self.make(instance)
-        if compiling or not _passing():
+        if compiling or not belongs_to_a_passage():
             setattr(instance, self.name, value)
         return value
 
 
-def _passing() -> bool:
+def belongs_to_a_passage() -> bool:
     """Whether what is made now belongs to a transform or a checkpoint."""
     return inside_transform() or _saved_tensor_hooks() is not None
 

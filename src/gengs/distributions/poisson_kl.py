@@ -17,33 +17,30 @@ from __future__ import annotations
 
 __all__ = ["cut_poisson_kl"]
 
-import math
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 from torch.distributions import Poisson
 
-from .poisson_tail import CutTail, cut_tail, differentiable_cut_tail
+from .poisson_tail import CutTail, differentiable_cut_tail
 from .sums import sum_to
 from .truncated import Truncated
-from .validation import ends_of, ordinary
+from .validation import ordinary
 
 
 def cut_poisson_kl(q: Truncated, p: Truncated) -> Tensor | None:
     """The divergence, or ``None`` where the tables must be asked."""
     cut = q.poisson_cut
-    if cut is None or cut != p.poisson_cut or q.has_table:
+    if cut is None or cut != p.poisson_cut:
         return None
     rate, other = cast(Poisson, q.source).rate, cast(Poisson, p.source).rate
     if other.requires_grad or rate.dtype != p.dtype or not ordinary(rate, other):
         return None
-    if not (rate.numel() and other.numel()):
+    tail = q.poisson_tail
+    if tail is None or not other.numel() or not p.all_possible:
         return None
-    least, largest = ends_of(rate)
-    if not (least > 0 and largest < math.inf and p.all_possible):
-        return None
-    return _CutPoissonKL.apply(rate, other, *p.poisson_constants, cut, largest)
+    return _CutPoissonKL.apply(rate, other, *p.poisson_constants, cut, tail)
 
 
 class _CutPoissonKL(torch.autograd.Function):
@@ -56,10 +53,10 @@ class _CutPoissonKL(torch.autograd.Function):
         other_tail: Tensor,
         other_growth: Tensor,
         cut: int,
-        largest: float,
+        tail: CutTail,
     ) -> Tensor:
         constants = other, log_other, other_tail, other_growth
-        kl, slope = _value_and_slope(rate, cut_tail(rate, cut, largest), *constants)
+        kl, slope = _value_and_slope(rate, tail, *constants)
         ctx.save_for_backward(rate, slope, *constants)
         ctx.cut = cut
         return kl

@@ -4,12 +4,11 @@ r"""The table of a Poisson cut to 0 ... n - 1, by one matrix product.
     \log \pi_k = k \log\lambda - \lambda - \ln\Gamma(k + 1), \quad k < a = n - 1, \qquad
     \log \pi_a = \log P(X \ge a)
 
-With the growth from the atom before the cut to the tail, :math:`g = P(X \ge a) / P(X = a - 1)`
-(:mod:`poisson_tail`), a row of the table is linear in four numbers,
-:math:`(1, \log\lambda, \lambda, \log g)`, so the table is one matrix product instead of a dozen
-passes over it, and so is the way back:
+A row of the table up to the tail (:mod:`poisson_tail`) is linear in three numbers,
+:math:`(1, \log\lambda, \lambda)`, so the table is one matrix product instead of a dozen passes over
+it, and so is the way back, with
 
-.. math:: \partial_\lambda \log P(X \ge a) = P(X = a - 1) / P(X \ge a) = 1 / g
+.. math:: \partial_\lambda \log P(X \ge a) = P(X = a - 1) / P(X \ge a).
 """
 
 from __future__ import annotations
@@ -22,32 +21,31 @@ import torch
 from torch import Tensor
 
 from .constant import constant
-from .poisson_tail import cut_tail, differentiable_cut_tail
+from .poisson_tail import CutTail, differentiable_cut_tail
 from .sums import product
 
 
-def poisson_table(rate: Tensor, size: int, largest: float) -> Tensor:
+def poisson_table(rate: Tensor, size: int, log: CutTail) -> Tensor:
     """The log-PMF of ``clip(X, 0, size - 1)``, ``(*batch, size)``.
 
     Args:
         rate: Positive, finite rates, ``(*batch, 1)``.
         size: How many atoms, at least 2 and at most ``LARGEST_CUT + 1``.
-        largest: The largest rate.
+        log: The logarithms of the rates, of their tails and so on, ``(*batch,)``.
     """
-    return _PoissonTable.apply(rate, size, largest)
+    return _PoissonTable.apply(rate, size, log)
 
 
 class _PoissonTable(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, rate: Tensor, size: int, largest: float) -> Tensor:
-        ctx.size, cut = size, size - 1
+    def forward(ctx: Any, rate: Tensor, size: int, log: CutTail) -> Tensor:
+        ctx.size = size
         flat = rate.reshape(-1)
-        log_rate, _, growth, tail = cut_tail(flat, cut, largest)
-        features = torch.stack([torch.ones_like(flat), log_rate, flat, growth])
+        features = torch.stack([torch.ones_like(flat), log.rate.reshape(-1), flat])
         table = product(features.t(), _rows(size, rate.dtype, rate.device))
-        if largest > cut:  # there, the tail is the small difference of large numbers
-            torch.where(flat > cut, tail, table[:, -1], out=table[:, -1])
-        ctx.save_for_backward(rate, growth)
+        # not by the product: for a large rate, the tail is the small difference of large numbers
+        table[:, -1] = log.tail.reshape(-1)
+        ctx.save_for_backward(rate, log.growth.reshape(-1))
         return table.view(*rate.shape[:-1], size)
 
     @staticmethod
@@ -63,16 +61,15 @@ class _PoissonTable(torch.autograd.Function):
 
 @constant
 def _rows(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """What each feature contributes to each atom, ``(4, n)``; the last is the one before, grown."""
-    k = torch.arange(size, dtype=dtype, device=device).clamp_max(size - 2)
-    last = torch.zeros_like(k)
-    last[-1] = 1.0
-    return torch.stack([-torch.lgamma(k + 1), k, torch.full_like(k, -1.0), last])
+    """What each feature contributes to each atom, ``(3, n)``."""
+    k = torch.arange(size, dtype=dtype, device=device)
+    return torch.stack([-torch.lgamma(k + 1), k, torch.full_like(k, -1.0)])
 
 
 @constant
 def _rows_back(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """What a gradient of each atom contributes to those of log λ, of λ, and of the tail."""
-    rows = _rows(size, dtype, device)[1:].clone()
-    rows[:2, -1] = 0.0
+    _, k, minus_one = _rows(size, dtype, device)
+    rows = torch.stack([k, minus_one, torch.zeros_like(k)])
+    rows[:, -1] = torch.tensor([0.0, 0.0, 1.0], dtype=dtype)
     return rows

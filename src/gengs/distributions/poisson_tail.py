@@ -11,8 +11,8 @@ and for a rate above it
 
 .. math:: T = 1 - b \Big(1 + \frac{a - 1}\lambda \Big(1 + \frac{a - 2}\lambda (1 + \dots)\Big)\Big).
 
-Few rates of a batch are above the cut, if any, and only they go the second way. All is kept as
-logarithms: for a large rate :math:`b` underflows, and so does :math:`T` for a small one.
+All is kept as logarithms: for a large rate :math:`b` underflows, and so does :math:`T` for a small
+one.
 """
 
 from __future__ import annotations
@@ -57,14 +57,12 @@ def cut_tail(rate: Tensor, cut: int, largest: float) -> CutTail:
     if largest <= cut:
         growth = _upward(rate, cut, largest).log_()
         return CutTail(log_rate, before, growth, growth + before)
-    growth = _upward(rate.clamp_max(cut), cut, cut).log_().contiguous()
-    tail = (growth + before).contiguous()
-    above = (rate > cut).reshape(-1).nonzero().squeeze(-1)
-    few_rates, few_before = rate.reshape(-1)[above], before.reshape(-1)[above]
-    few_tails = torch.log1p(-few_before.exp() * _downward(few_rates, cut))
-    tail.view(-1)[above] = few_tails
-    growth.view(-1)[above] = few_tails - few_before
-    return CutTail(log_rate, before, growth, tail)
+    # to pick out the rates above, which are few, takes longer than to do for all what they need
+    above = rate > cut
+    tail_above = torch.log1p(-before.exp() * _downward(rate.clamp_min(cut), cut))
+    growth = _upward(rate.clamp_max(cut), cut, cut).log_()
+    growth = (tail_above - before).where(above, growth)
+    return CutTail(log_rate, before, growth, tail_above.where(above, growth + before))
 
 
 def differentiable_cut_tail(rate: Tensor, cut: int) -> CutTail:

@@ -6,7 +6,7 @@ __all__ = ["Truncated"]
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -15,9 +15,9 @@ from torch.distributions import Poisson
 from .certificate import Certificate
 from .deferred import Deferred
 from .families import Family, family_of
-from .once import once
+from .once import belongs_to_a_passage, once
 from .poisson_table import poisson_table
-from .poisson_tail import LARGEST_CUT
+from .poisson_tail import LARGEST_CUT, CutTail, cut_tail
 from .truncation import Window
 from .validation import ends_of, ordinary
 
@@ -39,6 +39,7 @@ class Truncated(Deferred):
         super().__init__(family.law, family.batch_shape, torch.Size(), family.like.dtype, validate)
         self.family, self.window = family, window
         self.certificate = Certificate(family, window)
+        self._kept_tail: tuple[int | None, CutTail | None] | None = None
 
     @property
     def num_atoms(self) -> int:
@@ -52,11 +53,9 @@ class Truncated(Deferred):
 
     def _make_table(self) -> tuple[Tensor, bool]:
         family, window = self.family, self.window
-        rate = family.like
-        if self.poisson_cut is not None and ordinary(rate) and rate.numel():
-            least, largest = ends_of(rate)
-            if least > 0 and largest < math.inf:  # as mostly: no dozen passes over the table
-                return poisson_table(rate, window.size, largest), True
+        tail = self.poisson_tail
+        if tail is not None:  # no dozen passes over the table
+            return poisson_table(family.like, window.size, tail), True
         k = window.integers(family.like.device)
         if window.size > 1:
             return family.clipped_log_pmf(k, window.begins_at(family.lower)), False
@@ -72,6 +71,24 @@ class Truncated(Deferred):
         simple = simple and isinstance(low, int) and low == 0
         return last if simple and 0 < last <= LARGEST_CUT else None
 
+    @property
+    def poisson_tail(self) -> CutTail | None:
+        """Of a cut Poisson with positive rates, their tails: made once for all who need them."""
+        if self._seen_through is not None:
+            return cast(Truncated, self._seen_through[0]).poisson_tail
+        cut, rate = self.poisson_cut, self.family.like.detach().squeeze(-1)
+        if cut is None or not ordinary(rate) or not rate.numel():
+            return None
+        version = None if rate.is_inference() else rate._version
+        kept = self._kept_tail
+        if kept is None or kept[0] != version:  # else the rates are those that were looked at
+            least, largest = ends_of(rate)
+            moderate = least > 0 and largest < math.inf
+            kept = version, cut_tail(rate, cut, largest) if moderate else None
+            if not belongs_to_a_passage():
+                self._kept_tail = kept
+        return kept[1]
+
     @once
     def poisson_constants(self) -> tuple[Tensor, Tensor, Tensor]:
         """Of a cut Poisson: log λ, log P(X >= a), and log P(X >= a) - log P(X = a - 1)."""
@@ -86,6 +103,7 @@ class Truncated(Deferred):
         twin._seen_through = None
         for name in ("atoms", "poisson_constants"):
             vars(twin).pop(name, None)
+        twin._kept_tail = None
         twin.family = family_of(twin.source)
         twin.dtype, twin.certificate = twin.family.like.dtype, Certificate(twin.family, self.window)
         return twin
