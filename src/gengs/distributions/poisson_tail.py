@@ -44,6 +44,7 @@ class CutTail(NamedTuple):
     r""":math:`\log T`"""
 
 
+@torch.no_grad()
 def cut_tail(rate: Tensor, cut: int, largest: float) -> CutTail:
     """The tail of each rate, as numbers.
 
@@ -75,16 +76,17 @@ def differentiable_cut_tail(rate: Tensor, cut: int) -> CutTail:
 
 def _upward(rate: Tensor, cut: int, largest: float) -> Tensor:
     """``T / b`` of rates up to the cut, by Horner's scheme."""
-    total = first = torch.full_like(rate, 1 / cut)
+    first = torch.full_like(rate, 1 / cut)
+    total = first.clone()
     for j in range(terms_to_add(largest / (cut + 1), cut, rate.dtype), 0, -1):
-        total = torch.addcmul(first, total, rate, value=1 / (cut + j))
-    return rate * total
+        torch.addcmul(first, total, rate, value=1 / (cut + j), out=total)
+    return total.mul_(rate)
 
 
 def _downward(rate: Tensor, cut: int) -> Tensor:
     """``(1 - T) / b`` of rates above the cut: all terms there are."""
-    inverse = 1 / rate
-    total = one = torch.ones_like(rate)
+    inverse, one = 1 / rate, torch.ones_like(rate)
+    total = one.clone()
     for k in range(1, cut):
-        total = torch.addcmul(one, total, inverse, value=k)
+        torch.addcmul(one, total, inverse, value=k, out=total)
     return total
