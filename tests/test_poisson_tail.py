@@ -1,0 +1,135 @@
+"""The tails of cut Poissons against scipy, below the cut and above it, and who uses them."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+from torch.distributions import Independent, Poisson, kl_divergence
+
+import gengs
+from gengs import GenGS, MidCDF, midcdf_sample, truncate
+from gengs.distributions.families import family_of
+from gengs.distributions.poisson_tail import LARGEST_CUT, cut_tail, differentiable_cut_tail
+
+double = torch.float64
+RATES = torch.logspace(-6, 4, 401, dtype=double)
+CUTS = [1, 2, 3, 11, 40, LARGEST_CUT]
+
+
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 2e-6), (double, 1e-13)])
+def test_tails_are_those_of_scipy(cut, dtype, tolerance):
+    """Relative to the numbers that are added up: the tolerance is a few roundings."""
+    rate = RATES.to(dtype)
+    wide = rate.double().numpy()
+    log = cut_tail(rate, cut, float(rate.max()))
+    tail = scipy.stats.poisson.logsf(cut - 1, wide)
+    before = scipy.stats.poisson.logpmf(cut - 1, wide)
+    scale = 1 + np.abs((cut - 1) * np.log(wide)) + wide + cut * np.log(cut)
+    good = np.isfinite(tail) & (tail > -700)  # further down scipy underflows
+    for found, expected in ((log.before, before), (log.tail, tail), (log.growth, tail - before)):
+        error = np.abs(found.double().numpy() - expected) / scale
+        assert error[good].max() < tolerance
+    assert torch.isfinite(torch.stack(log)).all()
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_rates_below_the_cut_take_the_same_values_in_any_company(cut):
+    below = RATES[cut >= RATES]
+    alone = cut_tail(below, cut, float(below.max()))
+    together = cut_tail(RATES, cut, float(RATES.max()))
+    for one, other in zip(alone, together, strict=True):
+        torch.testing.assert_close(other[: len(below)], one, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_the_differentiable_ones_are_the_same(cut):
+    rate = RATES[RATES < 300]
+    for one, other in zip(
+        cut_tail(rate, cut, float(rate.max())), differentiable_cut_tail(rate, cut), strict=True
+    ):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+def test_any_layout_of_memory_will_do():
+    rate = torch.rand(5, 7, dtype=double).mul(30).t()
+    whole = cut_tail(rate, 11, 30.0)
+    flat = cut_tail(rate.reshape(-1), 11, 30.0)
+    assert all(torch.equal(a.reshape(-1), b) for a, b in zip(whole, flat, strict=True))
+
+
+@pytest.mark.filterwarnings("ignore::gengs.TruncationWarning")
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 2e-5), (double, 1e-11)])
+def test_the_table_and_its_gradient_above_the_cut(dtype, tolerance):
+    rate = torch.logspace(-3, 3, 100, dtype=dtype, requires_grad=True)
+    k, weight = torch.arange(12), torch.linspace(-1, 2, 12, dtype=dtype)
+    table = truncate(Poisson(rate), 12).logits
+    wide = rate.detach().double().requires_grad_()
+    expected = family_of(Poisson(wide)).clipped_log_pmf(k, True)
+    large = 1 + wide.detach().unsqueeze(-1)  # what is added up is as large as the rate
+    assert ((table.double() - expected).abs() / large).max() < tolerance
+    (found,) = torch.autograd.grad((table.exp() * weight).sum(), rate)
+    (right,) = torch.autograd.grad((expected.exp() * weight.double()).sum(), wide)
+    torch.testing.assert_close(found.double(), right, rtol=50 * tolerance, atol=tolerance)
+
+
+@pytest.mark.filterwarnings("ignore::gengs.TruncationWarning")
+def test_clipped_draws_move_by_half_the_slope_of_their_tail():
+    rate = torch.tensor([9.0, 30.0, 200.0], dtype=double, requires_grad=True)
+    torch.manual_seed(0)
+    z = midcdf_sample(truncate(Poisson(rate.expand(1000, 3)), 8))
+    assert (z[:, 1:] == 7).any()
+    (found,) = torch.autograd.grad(z.sum(), rate)
+    tail = scipy.stats.poisson.sf(6, rate.detach().numpy())
+    at_end = scipy.stats.poisson.pmf(6, rate.detach().numpy()) / tail / 2
+    inside = (1 + z / rate).detach() / 2
+    expected = torch.where(z < 7, inside, torch.tensor(at_end)).sum(0)
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.filterwarnings("ignore::gengs.TruncationWarning")
+def test_the_tails_are_made_once_for_draw_table_and_divergence(monkeypatch):
+    from gengs.distributions import truncated
+
+    made = []
+
+    def counting(*inputs):
+        made.append(inputs)
+        return cut_tail(*inputs)
+
+    prior = truncate(Poisson(torch.tensor(2.0)), 12)
+    prior.make_table()
+    monkeypatch.setattr(truncated, "cut_tail", counting)
+    for estimator in (MidCDF(), GenGS(0.5)):
+        made.clear()
+        rate = torch.tensor([[0.5, 3.0, 40.0]], requires_grad=True)
+        q = truncate(Poisson(rate), 12)
+        cost = estimator.expect(lambda z: z.square().sum(-1), Independent(q, 1))
+        (cost + kl_divergence(q, prior).sum(-1)).sum().backward()
+        assert len(made) == 1
+        assert torch.isfinite(rate.grad).all()
+
+
+def test_rates_that_were_changed_in_place_are_looked_at_again():
+    rate = torch.tensor([1.0, 2.0])
+    prior = truncate(Poisson(torch.tensor(2.0)), 12)
+    q = truncate(Poisson(rate), 12)
+    before = kl_divergence(q, prior)
+    rate.add_(3.0)
+    after = kl_divergence(q, prior)
+    torch.testing.assert_close(after, kl_divergence(truncate(Poisson(rate), 12), prior))
+    assert not torch.allclose(before, after)
+
+
+@pytest.mark.parametrize("size", [1, 2, 12, 65, 80])
+@pytest.mark.parametrize("rate", [1e-3, 0.4, 11.2, 11.5, 11.8, 63.0, 66.0, 2000.0])
+def test_a_warning_comes_exactly_where_half_the_mass_is_lost(size, rate):
+    lost = scipy.stats.poisson.sf(size - 1, rate)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        truncate(Poisson(torch.tensor([0.1, rate], dtype=double)), size)
+    warned = [w for w in caught if issubclass(w.category, gengs.TruncationWarning)]
+    assert len(warned) == (lost > 0.5 and size > 1)
+    assert all(w.filename == __file__ for w in warned)
