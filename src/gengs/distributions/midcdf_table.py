@@ -209,9 +209,11 @@ def _near_a_valley(probs: Tensor, index: Tensor, valley: float) -> Tensor:
     excess = torch.sub(probs, torch.minimum(*_sides(probs)), alpha=1.01 * valley)
     if float(excess.min()) >= 0:  # no valley in the whole table
         return index.new_empty(0)
-    low = pad(excess < 0, (1, 1)).expand(*index.shape[:-1], n + 2)
-    near = low.gather(-1, index) | low.gather(-1, index + 1) | low.gather(-1, index + 2)
-    return near.flatten().nonzero().squeeze(-1)
+    excess = excess.expand(*index.shape[:-1], n)
+    left, right = (index - 1).clamp_min_(0), (index + 1).clamp_max_(n - 1)
+    least = torch.minimum(excess.gather(-1, left), excess.gather(-1, right))
+    least = torch.minimum(least, excess.gather(-1, index))
+    return (least < 0).flatten().nonzero().squeeze(-1)
 
 
 def _sides(probs: Tensor) -> tuple[Tensor, Tensor]:
