@@ -1,10 +1,9 @@
-"""Numbers below 1e-38, which make a step half as slow again, taken as zero while a model trains.
+"""Numbers below 1e-38 are taken as zero while a model trains: they make Adam several times as slow.
 
-Adam remembers each gradient for a while, a tenth less at every step. The weights of a pixel that is
-black in nearly all images, or of a word in few documents, get no gradient at most steps, so that
-after some 700 of them their memory is a *subnormal* number. A processor takes a hundred times as
-long for one, and on MNIST they come by the ten thousand. They change nothing: beside a weight they
-round away.
+Adam remembers each gradient for a while, a tenth less at every step. A weight whose gradients have
+ended (it leads to a unit that died, to a pixel that is black in nearly all images, to a word of few
+documents) has a memory that after some 700 steps is a *subnormal* number, for which a processor
+takes a hundred times as long as for another. They change nothing: beside a weight they round away.
 
 In a loop of your own, ``torch.set_flush_denormal(True)`` at its top, before torch has started its
 threads, does the same.
