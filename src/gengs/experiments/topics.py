@@ -22,8 +22,7 @@ from torch import Tensor
 from ..data.corpus import Corpus
 from ..data.sparse_batches import SparseBatches
 from ..data.text import load_corpus
-from ..distributions.temperature import Exponential, Linear
-from ..estimators.gengs import GenGS
+from ..distributions.temperature import Linear
 from ..models.nvpdef import NVPDEF
 from ..models.topic_network import TopicNetwork
 from ..models.topic_recipe import document_weights, topic_network, topic_optimizer
@@ -34,6 +33,7 @@ from ..study.atomic import write_atomically
 from ..study.nonfinite import dumps
 from ..study.random_state import seed_everything
 from ..subnormals import without_subnormals
+from .annealing import anneal
 from .options import check_least, check_positive, option
 from .task import Task, Training
 from .topics_evaluation import evaluation
@@ -233,12 +233,8 @@ def _model(
     )
     schedules: dict[str, Any] = {}
     if isinstance(model, NVPDEF):
-        for name, estimator in zip(names, model.estimators, strict=True):
-            own = any(word in name for word in ("temperature", "(0", "(1", "(."))
-            if isinstance(estimator, GenGS) and not own:
-                if not schedules:
-                    schedules["temperature"] = Exponential(*config.temperature, steps=steps)
-                estimator.temperature = schedules["temperature"]
+        named = zip(names, model.estimators, strict=True)
+        schedules |= anneal(named, config.temperature, steps)
     if config.kl_warm_up:
         # a schedule's values are positive; the weight starts at one step's worth
         weight = Linear(1 / config.kl_warm_up, 1.0, config.kl_warm_up)

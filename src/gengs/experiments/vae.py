@@ -28,15 +28,15 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from ..data import Batches, ImageSet, load_images
-from ..distributions.temperature import Exponential, Linear
+from ..distributions.temperature import Linear
 from ..estimators.base import Estimator
-from ..estimators.gengs import GenGS
 from ..models import VAE, GaussianVAE
 from ..models.autoencoder import Autoencoder
 from ..models.networks import mlp_pair
 from ..spec import parse_estimator, parse_law
 from ..study.random_state import seed_everything
 from ..subnormals import without_subnormals
+from .annealing import anneal
 from .options import check_least
 from .pictures import beside, grid
 from .task import Task, Training
@@ -179,11 +179,7 @@ def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:
 
 def _estimator(config: VaeConfig, steps: int) -> tuple[Estimator, dict[str, Any]]:
     estimator = parse_estimator(config.estimator)
-    own = any(word in config.estimator for word in ("temperature", "(0", "(1", "(."))
-    if isinstance(estimator, GenGS) and not own:
-        estimator.temperature = schedule = Exponential(*config.temperature, steps=steps)
-        return estimator, {"temperature": schedule}
-    return estimator, {}
+    return estimator, anneal([(config.estimator, estimator)], config.temperature, steps)
 
 
 def _model(config: VaeConfig, estimator: Estimator, pixels: int) -> VAE:
