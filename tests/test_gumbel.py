@@ -1,6 +1,8 @@
 """Gumbel noise, its rare values, and noise conditioned on the winner."""
 
 import math
+import subprocess
+import sys
 
 import pytest
 import scipy.stats
@@ -140,3 +142,16 @@ def test_gradient_given_the_winner():
     logits = LOGITS.double().requires_grad_()
     assert torch.autograd.gradcheck(perturbed, logits)
     assert torch.autograd.gradgradcheck(perturbed, logits)
+
+
+def test_noise_that_was_first_asked_for_on_another_device():
+    """In a process of its own: what is kept between calls is kept for all of it."""
+    program = """
+import torch, gengs
+from gengs.distributions.gumbel import standard_gumbel
+with torch.device("meta"):
+    assert standard_gumbel(torch.Size([3])).device.type in ("meta", "cpu")
+assert torch.isfinite(standard_gumbel(torch.Size([3]))).all()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,5 +1,7 @@
 """The tails of cut Poissons against scipy, below the cut and above it, and who uses them."""
 
+import copy
+import pickle
 import warnings
 
 import numpy as np
@@ -133,3 +135,127 @@ def test_a_warning_comes_exactly_where_half_the_mass_is_lost(size, rate):
     warned = [w for w in caught if issubclass(w.category, gengs.TruncationWarning)]
     assert len(warned) == (lost > 0.5 and size > 1)
     assert all(w.filename == __file__ for w in warned)
+
+
+# ----------------------------------------------------------------- whoever asked first, and when
+
+
+def prior():
+    return truncate(Poisson(torch.tensor(2.0)), 12)
+
+
+@pytest.mark.parametrize("first", [lambda q: kl_divergence(q, prior()), midcdf_sample])
+@pytest.mark.parametrize(
+    "then",
+    [
+        lambda q: kl_divergence(q, prior()),
+        midcdf_sample,
+        lambda q: q.mean,
+        lambda q: GenGS(0.5).expect(lambda z: z.square(), q),
+    ],
+)
+def test_a_law_that_was_asked_in_inference_mode_can_be_trained(first, then):
+    rate = torch.tensor([1.0, 3.0], requires_grad=True)
+    q = truncate(Poisson(rate), 12)
+    with torch.inference_mode():
+        first(q)
+    then(q).sum().backward()
+    assert torch.isfinite(rate.grad).all()
+
+
+def _by_data(q, rate):
+    rate.data.add_(3.0)
+    return q
+
+
+def _by_numpy(q, rate):
+    rate.numpy()[:] += 3.0
+    return q
+
+
+def _copied(q, rate):
+    rate.add_(1.0)
+    kl_divergence(q, prior())
+    rate.add_(1.0)
+    return copy.deepcopy(q)
+
+
+def _pickled_and_changed(q, rate):
+    q = pickle.loads(pickle.dumps(q))  # noqa: S301  # our own
+    q.source.rate.add_(3.0)
+    return q
+
+
+@pytest.mark.parametrize("change", [_by_data, _by_numpy, _copied])
+@pytest.mark.parametrize("inference", [False, True])
+def test_however_the_rates_are_changed_a_law_agrees_with_itself(change, inference):
+    with torch.inference_mode(inference):
+        rate = torch.tensor([1.0, 2.0])
+        q = truncate(Poisson(rate), 12)
+        midcdf_sample(q)
+        q = change(q, rate)
+        closed = kl_divergence(q, prior())
+        probs = q.probs
+        torch.testing.assert_close(probs.sum(-1), torch.ones(2))
+        by_table = torch.special.xlogy(probs, probs / prior().probs).sum(-1)
+        torch.testing.assert_close(closed, by_table, rtol=1e-4, atol=1e-5)
+
+
+def test_a_pickled_law_follows_its_own_rates():
+    q = truncate(Poisson(torch.tensor([1.0, 2.0])), 12)
+    kl_divergence(q, prior())
+    q = _pickled_and_changed(q, None)
+    right = kl_divergence(truncate(Poisson(torch.tensor([4.0, 5.0])), 12), prior())
+    torch.testing.assert_close(kl_divergence(q, prior()), right)
+
+
+def test_half_precision_is_looked_at_again_too():
+    rate = torch.full((100,), 2.0, dtype=torch.bfloat16, requires_grad=True)
+    q = truncate(Poisson(rate), 12)
+    midcdf_sample(q)
+    with torch.no_grad():
+        rate.fill_(60.0)
+    z = midcdf_sample(q)
+    assert (z == 11).all()
+    (grad,) = torch.autograd.grad(z.sum(), rate)
+    assert (grad < 1e-6).all()
+
+
+@pytest.mark.parametrize("size", [2, 12, 65])
+def test_tiny_rates_have_a_gradient(size):
+    rate = torch.tensor([1e-38, 1e-37, 1e-30, 1e-10], requires_grad=True)
+    (grad,) = torch.autograd.grad(truncate(Poisson(rate), size).mean.sum(), rate)
+    torch.testing.assert_close(grad, torch.ones(4), rtol=1e-4, atol=0)
+
+
+def test_a_divergence_follows_the_table_that_somebody_asked_for():
+    q = truncate(Poisson(torch.tensor([1.0, 2.0], requires_grad=True)), 12)
+    logits = q.logits
+    (grad,) = torch.autograd.grad(kl_divergence(q, prior()).sum(), logits)
+    assert grad.shape == (2, 12)
+
+
+@pytest.mark.parametrize("tolerance", [1e-10, 1e-14, 1e-16])
+def test_a_window_that_was_just_chosen_draws_no_warning(tolerance):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", gengs.TruncationWarning)
+        for rate in torch.linspace(0.05, 12, 60, dtype=double):
+            truncate(Poisson(rate), tolerance=tolerance)
+
+
+def test_nobody_changes_the_atoms_of_others():
+    from gengs.models.latents import CountLatents
+
+    latents = CountLatents(Poisson(2.0), level=12)
+    q, p = latents(torch.zeros(4, 3))
+    q.enumerate_support(expand=False).mul_(10)
+    assert p.mean < 2
+
+
+def test_a_model_moves_while_saved_tensors_go_elsewhere():
+    from gengs.models.latents import CountLatents
+
+    latents = CountLatents(Poisson(torch.tensor(2.0)), level=12)
+    with torch.autograd.graph.save_on_cpu():
+        latents.to(double)
+    assert latents.prior.mean.dtype == double

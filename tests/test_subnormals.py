@@ -40,6 +40,20 @@ def test_who_had_none_before_has_none_afterwards():
         torch.set_flush_denormal(False)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
+def test_whatever_the_default_type_is(dtype):
+    torch.set_default_dtype(dtype)
+    try:
+        with without_subnormals():
+            with without_subnormals():
+                pass
+            inner = float(torch.tensor(1e-30, dtype=torch.float32) * 1e-12)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert inner == 0
+    assert tiny() > 0
+
+
 def test_a_decorated_function_can_be_called_twice():
     decorated = without_subnormals()(tiny)
     assert decorated() == 0

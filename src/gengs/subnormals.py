@@ -24,8 +24,8 @@ def without_subnormals() -> Iterator[None]:
     """Take subnormal numbers as zero inside; also a decorator.
 
     It holds for this thread and those that are started inside. torch starts its own at the first
-    large operation, and they stay as they were started: be early. Where a processor cannot do it,
-    nothing happens.
+    large operation, and they stay as they were started, afterwards too: be early, and in a process
+    that trains. Where a processor cannot do it, nothing happens.
     """
     before = _flushes()
     torch.set_flush_denormal(True)
@@ -37,4 +37,4 @@ def without_subnormals() -> Iterator[None]:
 
 def _flushes() -> bool:
     """Whether this thread takes subnormal numbers as zero now; torch can be told, but not asked."""
-    return not (torch.tensor(1e-30) * 1e-12).item()
+    return not (torch.tensor(1e-30, dtype=torch.float32, device="cpu") * 1e-12).item()

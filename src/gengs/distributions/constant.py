@@ -32,14 +32,15 @@ def constant(make: Callable[Key, Tensor]) -> Callable[Key, Tensor]:
     def get(*key: Key.args, **named: Key.kwargs) -> Tensor:
         if torch.compiler.is_compiling():
             return make(*key, **named)
-        value = kept.get(key)
+        name = (*key, *sorted(named.items()))
+        value = kept.get(name)
         if value is None:
             with torch.inference_mode(False):
                 value = make(*key, **named)
             if type(value) is Tensor and not inside_transform():
                 if len(kept) >= _MOST:
                     kept.clear()
-                kept[key] = value
+                kept[name] = value
         return value
 
     return get

@@ -250,7 +250,7 @@ class Finite(Distribution):
         missing = len(self.batch_shape) - (first.dim() - 1 - self.event_dim)
         first = first.reshape(first.shape[:1] + (1,) * missing + first.shape[1:])
         if not expand:
-            return first
+            return first.clone()  # laws on the same atoms may share them
         return first.expand(self.num_atoms, *self.batch_shape, *self.event_shape)
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> Finite:

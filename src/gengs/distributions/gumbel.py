@@ -88,9 +88,8 @@ def _minus_fine_uniform(
     plain_cpu = device.type == "cpu" and not torch.compiler.is_compiling()
     if dtype == torch.float32 and plain_cpu and not inside_transform():
         numel = shape.numel()
-        words = torch.empty((numel + 1) // 2, dtype=torch.int64).random_(
-            -(2**63), None, generator=generator
-        )
+        words = torch.empty((numel + 1) // 2, dtype=torch.int64, device=device)
+        words.random_(-(2**63), None, generator=generator)
         words.bitwise_and_(_TWICE_31_BITS)  # no signs in either half
         bits = words.view(torch.int32)[:numel].view(shape)
         uniform = bits.to(dtype)
@@ -107,4 +106,4 @@ def _minus_fine_uniform(
 
 @constant
 def _half_a_cell(scale: float) -> Tensor:
-    return torch.tensor(scale / 2, dtype=torch.float32)
+    return torch.tensor(scale / 2, dtype=torch.float32, device="cpu")

@@ -99,11 +99,11 @@ def midcdf_sample(
         rate = cast(Poisson, law.source).rate
         if ordinary(rate):  # one draw: several from the table would be stratified
             rate = widen(rate)
-            # past a million, of which no cut sees anything, torch's integers overflow one day
-            rates = rate.detach().clamp_max(1e6).expand(shape + rate.shape)
-            z = torch.poisson(rates).clamp_max_(law.poisson_cut)
             tail = law.poisson_tail or differentiable_cut_tail(rate.detach(), law.poisson_cut)
-            return _clipped_poisson(law.poisson_cut)(z, rate, tail.growth)
+            # past a million, of which no cut sees anything, torch's integers overflow one day
+            rates = tail.of.clamp_max(1e6).expand(shape + rate.shape)
+            z = torch.poisson(rates).clamp_max_(law.poisson_cut)
+            return _clipped_poisson(law.poisson_cut)(z, rate, tail.of, tail.growth)
     r_learned = isinstance(law, NegativeBinomial) and law.total_count.requires_grad
     for family, draw in _CLOSED_FORMS.items():
         # a subclass with a PMF of its own may be another law
@@ -162,7 +162,7 @@ def _ratio(z: Tensor, x: Tensor) -> Tensor:
 def _clipped_poisson(high: int) -> Callable[..., Tensor]:
     """Inside, the slope of the Poisson; at the end, half the slope of its tail's logarithm."""
 
-    def slope(z: Tensor, rate: Tensor, growth: Tensor) -> Tensor:
+    def slope(z: Tensor, _: Tensor, rate: Tensor, growth: Tensor) -> Tensor:
         return torch.where(z < high, 1 + _ratio(z, rate), (-growth).exp()) / 2
 
     return _follows(slope, twice=False)

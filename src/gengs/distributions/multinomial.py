@@ -76,10 +76,10 @@ def multinomial_log_probs(law: Multinomial) -> Tensor:
 def compositions(total: int, boxes: int) -> Tensor:
     """Every vector of ``boxes`` counts with sum ``total``."""
     if boxes == 1:
-        return torch.tensor([[total]])
+        return torch.tensor([[total]], device="cpu")
     # torch.combinations would first build all (total + boxes)^boxes tuples
     places = combinations(range(total + boxes - 1), boxes - 1)
-    bars = torch.tensor(list(places))  # (n, m - 1)
-    before = torch.full((len(bars), 1), -1)
-    after = torch.full((len(bars), 1), total + boxes - 1)
+    bars = torch.tensor(list(places), device="cpu")  # (n, m - 1)
+    before = torch.full((len(bars), 1), -1, device="cpu")
+    after = torch.full((len(bars), 1), total + boxes - 1, device="cpu")
     return torch.cat([before, bars, after], -1).diff(dim=-1) - 1

@@ -32,7 +32,7 @@ from .validation import ordinary
 def cut_poisson_kl(q: Truncated, p: Truncated) -> Tensor | None:
     """The divergence, or ``None`` where the tables must be asked."""
     cut = q.poisson_cut
-    if cut is None or cut != p.poisson_cut:
+    if cut is None or cut != p.poisson_cut or q.has_table:  # who has the table follows it
         return None
     rate, other = cast(Poisson, q.source).rate, cast(Poisson, p.source).rate
     if other.requires_grad or rate.dtype != p.dtype or not ordinary(rate, other):
@@ -56,7 +56,7 @@ class _CutPoissonKL(torch.autograd.Function):
         tail: CutTail,
     ) -> Tensor:
         constants = other, log_other, other_tail, other_growth
-        kl, slope = _value_and_slope(rate, tail, *constants)
+        kl, slope = _value_and_slope(tail, *constants)
         ctx.save_for_backward(rate, slope, *constants)
         ctx.cut = cut
         return kl
@@ -65,12 +65,11 @@ class _CutPoissonKL(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         rate, slope, *constants = ctx.saved_tensors
         if torch.is_grad_enabled():  # the slope that was kept is a number, this one a function
-            _, slope = _value_and_slope(rate, differentiable_cut_tail(rate, ctx.cut), *constants)
+            _, slope = _value_and_slope(differentiable_cut_tail(rate, ctx.cut), *constants)
         return sum_to(grad * slope, rate.shape), *[None] * 6
 
 
 def _value_and_slope(
-    rate: Tensor,
     log: CutTail,
     other: Tensor,
     log_other: Tensor,
@@ -78,7 +77,7 @@ def _value_and_slope(
     other_growth: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """The divergence and its slope, from logarithms of this law and those of the other."""
-    before, tail = log.before.exp(), log.tail.exp()
+    rate, before, tail = log.of, log.before.exp(), log.tail.exp()
     below = -torch.expm1(log.tail)  # 1 - tail, also where that is small
     inner = (log.rate - log_other) * (below - before)
     kl = torch.addcmul(inner * rate, rate - other, below, value=-1)

@@ -40,23 +40,25 @@ class _PoissonTable(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rate: Tensor, size: int, log: CutTail) -> Tensor:
         ctx.size = size
-        flat = rate.reshape(-1)
-        features = torch.stack([torch.ones_like(flat), log.rate.reshape(-1), flat])
+        log_rate, growth = log.rate.reshape(-1), log.growth.reshape(-1)
+        features = torch.stack([torch.ones_like(log_rate), log_rate, log.of.reshape(-1)])
         table = product(features.t(), _rows(size, rate.dtype, rate.device))
         # not by the product: for a large rate, the tail is the small difference of large numbers
         table[:, -1] = log.tail.reshape(-1)
-        ctx.save_for_backward(rate, log.growth.reshape(-1))
+        ctx.save_for_backward(rate, log_rate, growth)
         return table.view(*rate.shape[:-1], size)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        rate, growth = ctx.saved_tensors
+        rate, log_rate, growth = ctx.saved_tensors
         flat = rate.reshape(-1)
-        if torch.is_grad_enabled():  # what was kept is a number, this is a function
-            growth = differentiable_cut_tail(flat, ctx.size - 1).growth
+        if torch.is_grad_enabled():  # what was kept are numbers, these are functions
+            _, log_rate, _, growth, _ = differentiable_cut_tail(flat, ctx.size - 1)
         rows = _rows_back(ctx.size, rate.dtype, rate.device)
         power, linear, last = product(rows, grad.reshape(-1, ctx.size).t())
-        return (power / flat + linear + last * (-growth).exp()).view_as(rate), None, None
+        # λ b / T goes to the cut with the rate to 0, while b / T overflows
+        power = torch.addcmul(power, last, (log_rate - growth).exp())
+        return (power / flat + linear).view_as(rate), None, None
 
 
 @constant
@@ -71,5 +73,5 @@ def _rows_back(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """What a gradient of each atom contributes to those of log λ, of λ, and of the tail."""
     _, k, minus_one = _rows(size, dtype, device)
     rows = torch.stack([k, minus_one, torch.zeros_like(k)])
-    rows[:, -1] = torch.tensor([0.0, 0.0, 1.0], dtype=dtype)
+    rows[:, -1] = torch.tensor([0.0, 0.0, 1.0], dtype=dtype, device=device)
     return rows

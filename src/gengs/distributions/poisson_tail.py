@@ -32,8 +32,10 @@ LARGEST_CUT = 64
 
 
 class CutTail(NamedTuple):
-    """Logarithms, one for each rate."""
+    """Rates, and logarithms that belong to them."""
 
+    of: Tensor
+    """The rates that were looked at; they do not change when a parameter is changed in place."""
     rate: Tensor
     r""":math:`\log \lambda`"""
     before: Tensor
@@ -53,17 +55,18 @@ def cut_tail(rate: Tensor, cut: int, largest: float) -> CutTail:
         cut: The integer a, at least 1.
         largest: The largest rate.
     """
+    rate = rate.clone()
     log_rate = rate.log()
     before = torch.add(-math.lgamma(cut) - rate, log_rate, alpha=cut - 1)
     if largest <= cut:
         growth = _upward(rate, cut, largest).log_()
-        return CutTail(log_rate, before, growth, growth + before)
+        return CutTail(rate, log_rate, before, growth, growth + before)
     # to pick out the rates above, which are few, takes longer than to do for all what they need
     above = rate > cut
     tail_above = torch.log1p(-before.exp() * _downward(rate.clamp_min(cut), cut))
     growth = _upward(rate.clamp_max(cut), cut, cut).log_()
     growth = (tail_above - before).where(above, growth)
-    return CutTail(log_rate, before, growth, tail_above.where(above, growth + before))
+    return CutTail(rate, log_rate, before, growth, tail_above.where(above, growth + before))
 
 
 def differentiable_cut_tail(rate: Tensor, cut: int) -> CutTail:
@@ -71,7 +74,7 @@ def differentiable_cut_tail(rate: Tensor, cut: int) -> CutTail:
     log_rate = rate.log()
     before = (cut - 1) * log_rate - rate - math.lgamma(cut)
     tail = log_poisson_tail(rate.new_tensor(cut), rate, True)
-    return CutTail(log_rate, before, tail - before, tail)
+    return CutTail(rate, log_rate, before, tail - before, tail)
 
 
 def _upward(rate: Tensor, cut: int, largest: float) -> Tensor:

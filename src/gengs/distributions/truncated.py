@@ -15,6 +15,7 @@ from torch.distributions import Poisson
 from .certificate import Certificate
 from .deferred import Deferred
 from .families import Family, family_of
+from .given import widen
 from .once import belongs_to_a_passage, once
 from .poisson_table import poisson_table
 from .poisson_tail import LARGEST_CUT, CutTail, cut_tail
@@ -35,11 +36,13 @@ class Truncated(Deferred):
 
     consecutive = True
 
+    _kept_tail: tuple[int, CutTail | None] | None = None
+    """What :attr:`poisson_tail` made, and for which version of the rates."""
+
     def __init__(self, family: Family, window: Window, validate: bool) -> None:
         super().__init__(family.law, family.batch_shape, torch.Size(), family.like.dtype, validate)
         self.family, self.window = family, window
         self.certificate = Certificate(family, window)
-        self._kept_tail: tuple[int | None, CutTail | None] | None = None
 
     @property
     def num_atoms(self) -> int:
@@ -76,18 +79,22 @@ class Truncated(Deferred):
         """Of a cut Poisson with positive rates, their tails: made once for all who need them."""
         if self._seen_through is not None:
             return cast(Truncated, self._seen_through[0]).poisson_tail
-        cut, rate = self.poisson_cut, self.family.like.detach().squeeze(-1)
-        if cut is None or not ordinary(rate) or not rate.numel():
+        cut = self.poisson_cut
+        if cut is None:
+            return None
+        rate = cast(Poisson, self.family.law).rate
+        if not ordinary(rate) or not rate.numel():
             return None
         version = None if rate.is_inference() else rate._version
-        kept = self._kept_tail
-        if kept is None or kept[0] != version:  # else the rates are those that were looked at
+        if self._kept_tail is not None and self._kept_tail[0] == version:
+            return self._kept_tail[1]
+        with torch.inference_mode(False):
             least, largest = ends_of(rate)
             moderate = least > 0 and largest < math.inf
-            kept = version, cut_tail(rate, cut, largest) if moderate else None
-            if not belongs_to_a_passage():
-                self._kept_tail = kept
-        return kept[1]
+            tail = cut_tail(widen(rate.detach()), cut, largest) if moderate else None
+        if version is not None and not belongs_to_a_passage():
+            self._kept_tail = version, tail
+        return tail
 
     @once
     def poisson_constants(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -95,11 +102,14 @@ class Truncated(Deferred):
         tail, before = self.logits[..., -1].detach(), self.logits[..., -2].detach()
         return self.source.rate.detach().log(), tail, tail - before
 
+    def __getstate__(self) -> dict[str, Any]:
+        # a copy's rates are other tensors, whose versions are counted anew
+        return {**vars(self), "_kept_tail": None}
+
     def moved(self, move: Callable[[Any], Any]) -> Truncated:
         """This law on another device or in another floating type."""
         twin = self.through(move, move)
-        _ = twin.source
-        twin.make_table()
+        twin.source, twin._table = move(self.source), (move(self.logits), self.all_possible)
         twin._seen_through = None
         for name in ("atoms", "poisson_constants"):
             vars(twin).pop(name, None)
