@@ -18,6 +18,7 @@ from __future__ import annotations
 __all__: list[str] = []
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -34,7 +35,7 @@ from .families import Family, register_family
 from .given import gave, log_success_and_failure, times, widen
 from .poisson_tail import LARGEST_CUT
 from .special import log_beta_tail, log_poisson_tail, safe_log
-from .validation import inspectable
+from .validation import ends_of, inspectable
 
 
 class _Poisson(Family):
@@ -53,19 +54,26 @@ class _Poisson(Family):
     def some_exceed(self, n: int, mass: float) -> bool | None:
         if not 0 < n <= LARGEST_CUT + 1:
             return super().some_exceed(n, mass)
-        largest = self.ends(self.law.rate)[1]  # the tail grows with the rate
-        term = below = math.exp(-largest)
-        for k in range(1, n):
-            term *= largest / k
-            below += term
-        # sums to 1 up to some roundings: where these would decide, the table is asked
-        return None if abs(1 - below - mass) < 1e-12 else 1 - below > mass
+        rate = self.ends(self.law.rate)[1]  # the tail grows with the rate
+        return _tail_exceeds(mass, n, math.exp(-rate), lambda k: rate / k)
 
     def log_at_least(self, a: Tensor) -> Tensor:
         return log_poisson_tail(a, self.rate, True)
 
     def log_at_most(self, a: Tensor) -> Tensor:
         return log_poisson_tail(a + 1, self.rate, False)
+
+
+def _tail_exceeds(mass: float, n: int, first: float, ratio: Callable[[int], float]) -> bool | None:
+    """Whether ``P(X >= n) > mass``, from ``P(X = 0)`` and the ratios ``P(X = k) / P(X = k - 1)``.
+
+    The sum is 1 up to some roundings. Where these would decide, the answer is ``None``.
+    """
+    term = below = first
+    for k in range(1, n):
+        term *= ratio(k)
+        below += term
+    return None if abs(1 - below - mass) < 1e-12 else 1 - below > mass
 
 
 class _Geometric(Family):
@@ -78,6 +86,9 @@ class _Geometric(Family):
         k = k.to(self.log_p.dtype)
         log_pmf = (k * self.log_1mp).where(k != 0, 0.0) + self.log_p
         return log_pmf.where(self._inside(k), -torch.inf)
+
+    def some_exceed(self, n: int, mass: float) -> bool | None:
+        return n > 0 and math.exp(n * self.ends(self.log_1mp)[1]) > mass
 
     def log_at_least(self, a: Tensor) -> Tensor:
         a = a.to(self.log_p.dtype).clamp_min(0)
@@ -125,11 +136,28 @@ class _NegativeBinomial(Family):
 
     def log_pmf(self, k: Tensor) -> Tensor:
         inside = self._inside(k)
-        k, r = k.double().where(inside, 0.0), self.total
+        k, r = k.double().where(inside, 0.0), self._total_if_shared()
         choose = torch.lgamma(r + k) - torch.lgamma(r) - torch.lgamma(k + 1)
         choose = choose.where((k != 0) | (r > 0), 0.0)
-        log_pmf = choose + times(k, self.log_p) + times(r, self.log_1mp)
+        log_pmf = choose + times(k, self.log_p) + times(self.total, self.log_1mp)
         return log_pmf.where(inside, -torch.inf).to(self.like.dtype)
+
+    def _total_if_shared(self) -> Tensor:
+        """One number, where all elements have the same r: log-gammas are dear."""
+        total = self.total
+        if total.requires_grad or not inspectable(total) or not total.numel():
+            return total
+        least, largest = ends_of(total)
+        return total.reshape(-1)[:1] if least == largest else total
+
+    def some_exceed(self, n: int, mass: float) -> bool | None:
+        if not 0 < n <= LARGEST_CUT + 1:
+            return super().some_exceed(n, mass)
+        # the tail grows with both parameters: where r is not the same for all, this is a bound
+        (least, r), log_p = self.ends(self.total), self.ends(self.log_p)[1]
+        p = math.exp(log_p)
+        exceeds = _tail_exceeds(mass, n, (1 - p) ** r, lambda k: (r + k - 1) / k * p)
+        return None if exceeds and least < r else exceeds
 
     def log_at_least(self, a: Tensor) -> Tensor:
         if self.total.requires_grad:  # the beta tail has no derivative in r; its terms have

@@ -213,7 +213,30 @@ class _LogBetaTail(torch.autograd.Function):
 
 def _beta_tail_values(a: Tensor, b: Tensor, log_x: Tensor, log_y: Tensor) -> Tensor:
     dtype = log_x.dtype
-    a, b, log_x, log_y = (t.double() for t in torch.broadcast_tensors(a, b, log_x, log_y))
+    cut = float(a) if a.numel() == 1 else math.nan
+    parts = [t.double() for t in torch.broadcast_tensors(a, b, log_x, log_y)]
+    if not (cut.is_integer() and 0 < cut <= _SMALL):
+        return _beta_tail_by_fraction(*parts).to(dtype)
+    below = _beta_below(int(cut), *parts[1:])
+    tail = torch.log1p(-below)
+    # where nearly all is below, the difference to 1 has few digits; where it is NaN, none
+    rare = ~(below < 1 - 1e-5)
+    if rare.any():
+        tail[rare] = _beta_tail_by_fraction(*(part[rare] for part in parts))
+    return tail.to(dtype)
+
+
+def _beta_below(a: int, b: Tensor, log_x: Tensor, log_y: Tensor) -> Tensor:
+    r"""``1 - I_x(a, b)`` for a small integer: :math:`\sum_{k < a} \binom{b + k - 1}{k} x^k y^b`."""
+    x = log_x.exp()
+    term = total = (b * log_y).exp()
+    for k in range(1, a):
+        term = term * x * ((b + (k - 1)) / k)
+        total = total + term
+    return total
+
+
+def _beta_tail_by_fraction(a: Tensor, b: Tensor, log_x: Tensor, log_y: Tensor) -> Tensor:
     sure = (a <= 0) | ((log_y == -torch.inf) & (b > 0))
     never = ~sure & ((b <= 0) | (log_x == -torch.inf))
     a, b = a.where(~(sure | never), 1.0), b.where(~(sure | never), 1.0)
@@ -226,7 +249,7 @@ def _beta_tail_values(a: Tensor, b: Tensor, log_x: Tensor, log_y: Tensor) -> Ten
     front = first * log_1 + second * log_2 - first.log() - log_beta
     tail = (front + _beta_fraction(first, second, log_1.exp()).log()).clamp_max(0)
     tail = torch.where(direct, tail, log1mexp(tail))
-    return tail.masked_fill(never, -torch.inf).masked_fill(sure, 0.0).to(dtype)
+    return tail.masked_fill(never, -torch.inf).masked_fill(sure, 0.0)
 
 
 def _beta_fraction(a: Tensor, b: Tensor, x: Tensor, accuracy: float = 1e-14) -> Tensor:
