@@ -7,7 +7,7 @@ an activation checkpoint, which wants the same work done twice.
 
 from __future__ import annotations
 
-__all__ = ["belongs_to_a_passage", "once"]
+__all__ = ["belongs_to_a_passage", "once", "outside_inference_mode"]
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -30,15 +30,19 @@ class once(Generic[Value]):
     def __get__(self, instance: Any, owner: type | None = None) -> Value:
         if instance is None:
             return self  # type: ignore[return-value]  # the class's own attribute
-        compiling = torch.compiler.is_compiling()  # which cannot tell the mode
-        if compiling or torch.is_inference_mode_enabled():
-            with torch.inference_mode(False):
-                value = self.make(instance)
-        else:  # to enter and leave it takes as long as a small property itself
-            value = self.make(instance)
-        if compiling or not belongs_to_a_passage():
+        value = outside_inference_mode(lambda: self.make(instance))
+        if torch.compiler.is_compiling() or not belongs_to_a_passage():
             setattr(instance, self.name, value)
         return value
+
+
+def outside_inference_mode(make: Callable[[], Value]) -> Value:
+    """What ``make`` returns, as tensors that can be trained with."""
+    # a compiler cannot tell the mode; others do not leave it in vain, which takes a while
+    if torch.compiler.is_compiling() or torch.is_inference_mode_enabled():
+        with torch.inference_mode(False):
+            return make()
+    return make()
 
 
 def belongs_to_a_passage() -> bool:

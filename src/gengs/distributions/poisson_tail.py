@@ -46,12 +46,11 @@ class CutTail(NamedTuple):
     r""":math:`\log T`"""
 
 
-@torch.no_grad()
 def cut_tail(rate: Tensor, cut: int, largest: float) -> CutTail:
     """The tail of each rate, as numbers.
 
     Args:
-        rate: Positive, finite rates.
+        rate: Positive, finite rates, without gradient.
         cut: The integer a, at least 1.
         largest: The largest rate.
     """

@@ -16,7 +16,7 @@ from .certificate import Certificate
 from .deferred import Deferred
 from .families import Family, family_of
 from .given import widen
-from .once import belongs_to_a_passage, once
+from .once import belongs_to_a_passage, once, outside_inference_mode
 from .poisson_table import poisson_table
 from .poisson_tail import LARGEST_CUT, CutTail, cut_tail
 from .truncation import Window
@@ -88,10 +88,10 @@ class Truncated(Deferred):
         version = None if rate.is_inference() else rate._version
         if self._kept_tail is not None and self._kept_tail[0] == version:
             return self._kept_tail[1]
-        with torch.inference_mode(False):
-            least, largest = ends_of(rate)
-            moderate = least > 0 and largest < math.inf
-            tail = cut_tail(widen(rate.detach()), cut, largest) if moderate else None
+        least, largest = ends_of(rate)
+        tail = None
+        if least > 0 and largest < math.inf:
+            tail = outside_inference_mode(lambda: cut_tail(widen(rate.detach()), cut, largest))
         if version is not None and not belongs_to_a_passage():
             self._kept_tail = version, tail
         return tail
