@@ -18,7 +18,7 @@ PAGES = {
     ],
     "docs/midcdf.md": ["In a VAE"],
     "docs/paper.md": ["Figure 3: the synthetic example", "Table 1: VAEs", "Table 2: topic models"],
-    "docs/tutorials/count-vae.md": ["Two numbers"],
+    "docs/tutorials/count-vae.md": ["Two numbers", "In time"],
     "README.md": ["Headline results"],
 }
 SETTINGS = {"0.5", "0.1", "0.001"}  # temperatures and step sizes
