@@ -78,3 +78,11 @@ def test_mistakes_are_named(tmp_path, text, sentence):
 def test_no_file(tmp_path):
     with pytest.raises(ValueError, match="there is no file"):
         read_study(tmp_path / "none.toml")
+
+
+def test_a_word_that_is_none_of_the_choices_names_them():
+    from gengs.experiments.vae import VaeConfig
+    from gengs.study.config import from_json
+
+    with pytest.raises(TypeError, match="expected '512-256', '256-128' or '64-32' for .*network"):
+        from_json(VaeConfig, {"network": "6-3"}, "study.toml")

@@ -26,7 +26,10 @@ class NonFiniteError(FloatingPointError):
 def bad_gradient(modules: Mapping[str, nn.Module]) -> str:
     """The name of a gradient that is not finite."""
     named = ((name, parameter.grad) for name, parameter in _named(modules, "parameters"))
-    return _first((f"the gradient of {name}", grad) for name, grad in named) or "the gradient norm"
+    return (
+        _first((f"the gradient of {name}", grad) for name, grad in named)
+        or "the gradient norm overflows"
+    )
 
 
 def bad_forward(task: Task, batch: Any) -> str:

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Machine:
-    """How to run: nothing here changes what a run on one kind of device records."""
+    """How to run: on one kind of device, only the number of processes changes what is recorded."""
 
     resume: bool = False
     """Continue the run in the folder, if there is one."""
     accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """The kind of device."""
     devices: int = 1
-    """The number of devices, a process each; torchrun overrides it."""
+    """The number of devices, a process each, with noise of its own; torchrun overrides it."""
     checkpoint_steps: int | None = None
     """Save each time this many steps are done."""
     checkpoint_seconds: float = 300.0

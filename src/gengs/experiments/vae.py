@@ -28,6 +28,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from ..data import Batches, ImageSet, load_images
+from ..distributions.families import tensors_of
 from ..distributions.temperature import Linear
 from ..estimators.base import Estimator
 from ..models import VAE, GaussianVAE
@@ -62,7 +63,7 @@ class VaeConfig:
     images: int | None = None
     """Train on this many random images only."""
     binarise: Literal["dynamic", "static", "threshold", "none"] = "dynamic"
-    """How grey values become black and white."""
+    """How grey values become black and white; static-mnist is so already."""
     prior: str = "poisson(2)"
     """The prior of each latent, such as poisson(2), geometric(0.25), negative-binomial(3, 0.5); or
     gaussian: the usual VAE as a reference, without estimator, posterior and level."""
@@ -186,10 +187,11 @@ def _model(config: VaeConfig, estimator: Estimator, pixels: int) -> VAE:
     prior = _prior(config.prior)
     level = config.level
     if level is None and config.mass is None:
-        level = PAPER_LEVELS.get(config.prior.replace(" ", ""))
+        levels = {_as_read(prior): level for prior, level in PAPER_LEVELS.items()}
+        level = levels.get(_as_read(config.prior))
         if level is None:
             raise ValueError(
-                f"expected a `level` for the prior {config.prior!r}: the paper has one for "
+                f"expected a --level for the prior {config.prior!r}: the paper has one for "
                 f"{', '.join(PAPER_LEVELS)} only."
             )
     if config.posterior == "implicit" and not level:
@@ -206,6 +208,12 @@ def _model(config: VaeConfig, estimator: Estimator, pixels: int) -> VAE:
         mass=config.mass,
         latents=config.latents,
     )
+
+
+def _as_read(prior: str) -> tuple[object, ...]:
+    """A prior as its law and numbers, however it was typed."""
+    law, _ = parse_law(prior)
+    return type(law), *(tuple(t.flatten().tolist()) for _, _, t in tensors_of(law))
 
 
 def _prior(text: str) -> Distribution:

@@ -177,6 +177,8 @@ def intensities(x: Tensor) -> Tensor:
     x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     if inspectable(x) and x.numel():
         low, high = x.aminmax()
+        if low.isnan():
+            raise ValueError("expected pixels between 0 and 1 in `x`, but some are NaN.")
         if not (low >= 0 and high <= 1):
             raise ValueError(
                 f"expected pixels between 0 and 1 in `x`, but they range from {low:.4g} to "

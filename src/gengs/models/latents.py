@@ -28,9 +28,10 @@ from __future__ import annotations
 
 __all__ = ["CountLatents", "PosteriorKind"]
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -43,12 +44,12 @@ from torch.distributions import (
     Poisson,
 )
 
-from ..distributions.families import twin_of
+from ..distributions.families import tensors_of, twin_of
 from ..distributions.finite import Finite
 from ..distributions.scored import with_scores
 from ..distributions.truncate import cut_to, truncate
 from ..distributions.truncated import Truncated
-from ..distributions.validation import inspectable
+from ..distributions.validation import ends_of, inspectable
 
 PosteriorKind = Literal["explicit", "implicit"] | Callable[[Tensor], Distribution]
 """How raw outputs become a posterior; a function of your own gives the factors' law."""
@@ -70,7 +71,12 @@ def _rates(log_rates: Tensor) -> Tensor:
     # looked at first: a clamp that does nothing costs four operations on the way back
     if not inspectable(log_rates) or not log_rates.numel():
         return log_rates.clamp_min(_LEAST_LOG_RATE).exp()
-    if float(log_rates.detach().min()) < _LEAST_LOG_RATE:
+    least, largest = ends_of(log_rates)
+    if largest > math.log(torch.finfo(log_rates.dtype).max):
+        raise ValueError(
+            f"VAE: the encoder's logarithm of a rate is {largest:.4g}, and the rate overflows."
+        )
+    if least < _LEAST_LOG_RATE:
         log_rates = log_rates.clamp_min(_LEAST_LOG_RATE)
     return log_rates.exp()
 
@@ -79,15 +85,15 @@ class CountLatents(nn.Module):
     """The prior, and the posterior that belongs to a raw output.
 
     Args:
-        prior: The prior law of one latent (scalar), or of each (batch shape ``(D,)``).
+        prior: The prior law of one latent (scalar), or of each (batch shape ``(D,)``). Parameters
+            that require a gradient get one, and belong to the caller: a law is no module. Others
+            are constants.
         posterior: ``"explicit"``, ``"implicit"``, or a function from the raw output ``(B, ...)`` to
             the factors' law ``(B, D)``.
         level: Truncate both laws to this many atoms.
         mass: Truncate to the window that holds this mass, batch by batch.
         latents: The number D of latents; known anyway where the prior has shape ``(D,)``.
     """
-
-    prior: Distribution
 
     def __init__(
         self,
@@ -117,6 +123,9 @@ class CountLatents(nn.Module):
         shape = tuple(prior.batch_shape)
         if latents is not None and shape not in ((), (latents,)):
             raise ValueError(f"VAE got latents={latents} beside a prior of batch shape {shape}.")
+        whole = isinstance(latents, int) and not isinstance(latents, bool)
+        if latents is not None and not (whole and latents > 0):
+            raise ValueError(f"VAE expects a positive integer `latents`, but got {latents!r}.")
         self.count = latents if latents is not None or not shape else shape[0]
         self.kind, self.level = posterior, level
         # with a mass, an implicit posterior takes the prior's window, an explicit one its own
@@ -128,7 +137,29 @@ class CountLatents(nn.Module):
                 f"the prior is {type(prior).__name__}; use posterior='implicit' or a function from "
                 "the encoder's output to a law."
             )
-        self.prior = self._cut(prior, mass)
+        self._prior_mass = mass
+        # a prior with learned parameters is another one at each step
+        self._learned = any(tensor.requires_grad for _, _, tensor in tensors_of(prior))
+        self._fixed_prior = self._cut(prior, mass)
+        if posterior == "implicit":
+            self._require_mass_on_all_atoms()
+
+    @property
+    def prior(self) -> Distribution:
+        """The prior as the posteriors see it: on atoms, or whole."""
+        return self._cut(self._family, self._prior_mass) if self._learned else self._fixed_prior
+
+    def _require_mass_on_all_atoms(self) -> None:
+        logits = cast(Finite, self._fixed_prior).logits
+        if not inspectable(logits):
+            return
+        empty = (logits == -torch.inf).reshape(-1, logits.shape[-1]).any(0)
+        if bool(empty.any()):
+            raise ValueError(
+                f"an implicit posterior may give mass to every atom, but the prior {self._family} "
+                f"gives none to {int(empty.sum())} of {len(empty)}: the divergence would be "
+                "infinite; pass a smaller level=."
+            )
 
     def _cut(self, prior: Distribution, mass: float | None) -> Distribution:
         """The prior as the posteriors see it: on atoms, or whole."""
@@ -157,7 +188,8 @@ class CountLatents(nn.Module):
             raw: What the encoder returned.
             whole: Leave out a truncation by ``mass``, which changes from batch to batch.
         """
-        q, p = self._posterior(raw), self.prior
+        p = self.prior
+        q = self._posterior(raw, p)
         if len(q.batch_shape) != 2 or (self.count or q.batch_shape[1]) != q.batch_shape[1]:
             raise ValueError(
                 f"VAE expects a posterior of shape (batch, {self.count or 'latents'}), but the "
@@ -171,10 +203,15 @@ class CountLatents(nn.Module):
                 p = truncate(p, window=replace(q.certificate.window, allowed=1.0))
         return q, p
 
-    def _posterior(self, raw: Tensor) -> Distribution:
+    def _posterior(self, raw: Tensor, p: Distribution) -> Distribution:
         if callable(self.kind):
-            return self.kind(raw)
-        p = self.prior
+            q = self.kind(raw)
+            if not isinstance(q, Distribution):
+                raise TypeError(
+                    "VAE expects a torch distribution from the function `posterior`, but got "
+                    f"{type(q).__name__}."
+                )
+            return q
         if self.kind == "explicit" or not isinstance(p, Finite):
             check = self.level is None  # else the truncation does
             return _FAMILIES[type(self._family)](self._family, raw, check)
@@ -189,7 +226,8 @@ class CountLatents(nn.Module):
     def _apply(self, fn: Any, recurse: bool = True) -> CountLatents:
         """Laws are no modules: their tensors move with the model here."""
         super()._apply(fn, recurse)
-        self.prior, self._family = _moved(self.prior, fn), _moved(self._family, fn)
+        self._fixed_prior = _moved(self._fixed_prior, fn)
+        self._family = _moved(self._family, fn)
         return self
 
     def extra_repr(self) -> str:

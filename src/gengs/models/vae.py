@@ -55,12 +55,14 @@ class VAE(Autoencoder):
         encoder: Images ``(B, *pixels)`` to raw parameters: ``(B, D)`` for an explicit posterior,
             ``(B, D * n)`` for an implicit one on n atoms.
         decoder: Latents ``(B, D)`` to the logits of Bernoulli pixels ``(B, *pixels)``.
-        prior: The prior law of one latent, such as ``Poisson(2.0)``, or of each, ``(D,)``.
+        prior: The prior law of one latent, such as ``Poisson(2.0)``, or of each, ``(D,)``. Learned
+            parameters of it get their gradient; hand them to the optimiser yourself.
         estimator: Differentiates the reconstruction term; the number of draws is its ``samples``.
             Its own parameters are among ``model.parameters()``. To NVIL's baseline the model shows
             the images.
         posterior: ``"explicit"`` (a law of the prior's family), ``"implicit"`` (any PMF on the
-            prior's atoms), or a function from the encoder's output to the factors' law ``(B, D)``.
+            prior's atoms), or a function from the encoder's output to the factors' law ``(B, D)``;
+            without a ``level``, the divergence of that law and the prior must be known to torch.
         level: Truncate both laws to this many atoms.
         mass: Truncate while training to a window that holds this mass of every posterior of the
             batch; evaluation takes the whole laws.

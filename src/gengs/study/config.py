@@ -142,4 +142,7 @@ def _rebuild(hint: Any, value: Any, where: str) -> Any:
             return float(value)
         if isinstance(value, hint) and (hint is bool or not isinstance(value, bool)):
             return value
-    raise TypeError(f"expected {getattr(hint, '__name__', hint)} for {where}, but got {value!r}.")
+    kind = getattr(hint, "__name__", hint)
+    if origin is Literal:
+        kind = " or ".join(", ".join(map(repr, arguments)).rsplit(", ", 1))
+    raise TypeError(f"expected {kind} for {where}, but got {value!r}.")
