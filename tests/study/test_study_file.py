@@ -84,5 +84,5 @@ def test_a_word_that_is_none_of_the_choices_names_them():
     from gengs.experiments.vae import VaeConfig
     from gengs.study.config import from_json
 
-    with pytest.raises(TypeError, match="expected '512-256', '256-128' or '64-32' for .*network"):
+    with pytest.raises(TypeError, match=r"expected '512-256', '256-128' or '64-32' for .*network"):
         from_json(VaeConfig, {"network": "6-3"}, "study.toml")
