@@ -31,10 +31,11 @@ from torch.distributions import (
     Poisson,
 )
 
+from .beta_tail import log_beta_tail
 from .families import Family, register_family
 from .given import gave, log_success_and_failure, times, widen
 from .poisson_tail import LARGEST_CUT
-from .special import log_beta_tail, log_poisson_tail, safe_log
+from .special import log_poisson_tail, safe_log
 from .validation import ends_of, inspectable
 
 
