@@ -87,8 +87,8 @@ BUDGETS: Mapping[str, Size] = {
         rows=("Pois(2)",),
         columns=("RF*", "GenGS", "GenGS Imp", "MidCDF Imp"),
     ),
-    # About an hour on two cores, as its dry run says: a part of the images, the smaller network, one
-    # prior in full and the others briefly.
+    # About an hour on two cores, as its dry run says: a part of the images, the smaller network,
+    # one prior in full and the others briefly.
     "small": Size(
         replace(
             _BASE,
