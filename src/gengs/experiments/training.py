@@ -21,6 +21,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import torch.distributed
+
 from ..study.manifest import command
 from ..study.records import RunFolder
 from .diagnosis import NonFiniteError
@@ -88,6 +90,9 @@ def train(
                 again = resume_command or _resume_command()
                 loop.progress.say(f"saved at step {loop.step}; to go on: {again}")
             raise Interrupted
+        if fabric.world_size > 1:  # all are here: go's last act is to wait for each other
+            # a process that ends with gloo's threads still running may be aborted by them
+            torch.distributed.destroy_process_group()
         return run.records() if run is not None else []
 
 
