@@ -87,7 +87,7 @@ BUDGETS: Mapping[str, Size] = {
         rows=("Pois(2)",),
         columns=("RF*", "GenGS", "GenGS Imp", "MidCDF Imp"),
     ),
-    # About an hour on two cores, as its dry run says: a part of the images, the smaller network,
+    # An hour and a half on two cores: a part of the images, the smaller network,
     # one prior in full and the others briefly.
     "small": Size(
         replace(
@@ -95,8 +95,8 @@ BUDGETS: Mapping[str, Size] = {
             network="256-128",
             batch_size=100,
             images=10_000,
-            epochs=15,
-            evaluate_every=5,
+            epochs=30,
+            evaluate_every=10,
             evaluation_images=5_000,
             likelihood_samples=100,
         ),
