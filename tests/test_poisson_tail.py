@@ -55,8 +55,24 @@ def test_the_differentiable_ones_are_the_same(cut):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
 
 
-def test_any_layout_of_memory_will_do():
-    rate = torch.rand(5, 7, dtype=double).mul(30).t()
+@pytest.mark.parametrize("cut", CUTS)
+def test_what_is_looked_up_is_as_good_as_the_series(cut):
+    """Up to four times the cut, and at the ends of pieces; past it the series are taken."""
+    ends = torch.arange(1, 4 * cut * 32, max(1, cut // 4)) / 32
+    rate = torch.cat([ends.nextafter(torch.tensor(0.0)), ends, torch.tensor([1e-30, 1e-3])])
+    looked_up = cut_tail(rate, cut, float(rate.max()))
+    series = cut_tail(torch.cat([rate, torch.tensor([4.0 * cut])]), cut, 4.0 * cut)
+    exact = cut_tail(rate.double(), cut, float(rate.max()))
+    for name in ("growth", "tail"):
+        right = getattr(exact, name)
+        error = (getattr(looked_up, name) - right).abs().max()
+        assert not torch.equal(getattr(looked_up, name), getattr(series, name)[:-1])
+        assert error < 1.5 * (getattr(series, name)[:-1] - right).abs().max() + 3e-7
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, double])
+def test_any_layout_of_memory_will_do(dtype):
+    rate = torch.rand(5, 7, dtype=dtype).mul(30).t()
     whole = cut_tail(rate, 11, 30.0)
     flat = cut_tail(rate.reshape(-1), 11, 30.0)
     assert all(torch.equal(a.reshape(-1), b) for a, b in zip(whole, flat, strict=True))

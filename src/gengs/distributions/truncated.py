@@ -20,7 +20,7 @@ from .once import belongs_to_a_passage, once, outside_inference_mode
 from .poisson_table import poisson_table
 from .poisson_tail import LARGEST_CUT, CutTail, cut_tail
 from .truncation import Window
-from .validation import ends_of, ordinary
+from .validation import ordinary, version_of
 
 
 class Truncated(Deferred):
@@ -85,10 +85,10 @@ class Truncated(Deferred):
         rate = cast(Poisson, self.family.law).rate
         if not ordinary(rate) or not rate.numel():
             return None
-        version = None if rate.is_inference() else rate._version
+        version = version_of(rate)
         if self._kept_tail is not None and self._kept_tail[0] == version:
             return self._kept_tail[1]
-        least, largest = ends_of(rate)
+        least, largest = self.family.ends(rate)
         tail = None
         if least > 0 and largest < math.inf:
             tail = outside_inference_mode(lambda: cut_tail(widen(rate.detach()), cut, largest))
