@@ -29,6 +29,7 @@ from .diagnosis import NonFiniteError
 from .interruption import Interrupted, Interruption
 from .loop import Loop
 from .machine import Machine
+from .orphan import end_with_parent
 from .progress import Progress
 from .scalars import Scalars
 from .task import Task, Training
@@ -69,6 +70,7 @@ def train(
     with ExitStack() as stack:
         interruption = stack.enter_context(Interruption())
         fabric = machine.fabric(training.precision)
+        end_with_parent()
         fabric.launch()
         run = None
         if fabric.is_global_zero:

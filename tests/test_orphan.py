@@ -1,0 +1,64 @@
+"""A process that is killed outright takes those with it that it started."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "gengs", "vae", "--epochs", "100", "--devices", "2"]
+
+linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks /proc for children")
+
+
+def children(parent: int) -> list[int]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        if int(fields[1]) == parent and fields[0] != "Z":
+            found.append(int(folder.name))
+    return found
+
+
+def wait_for(condition, seconds):
+    end = time.monotonic() + seconds
+    while not (value := condition()) and time.monotonic() < end:
+        time.sleep(0.1)
+    return value
+
+
+def alive(process: int) -> bool:
+    try:
+        return (Path("/proc") / str(process) / "stat").read_text().rpartition(")")[2][1] != "Z"
+    except OSError:
+        return False
+
+
+@linux
+@pytest.mark.slow
+def test_a_killed_process_leaves_no_child(tmp_path):
+    """While they start: in training, the child notices that its connection is gone."""
+    command = [*COMMAND, "--out", str(tmp_path / "run")]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    first = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
+    )
+    started: list[int] = []
+    try:
+        started = wait_for(lambda: children(first.pid), 60)
+        assert len(started) == 1
+        first.kill()
+        first.wait()
+        # its imports come before the watch
+        assert wait_for(lambda: not alive(started[0]), 30)
+    finally:
+        first.kill()
+        for process in started:
+            if alive(process):
+                os.kill(process, signal.SIGKILL)
