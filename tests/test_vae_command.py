@@ -69,12 +69,38 @@ def test_the_same_command_gives_the_same_bytes(tmp_path):
         (["--mass", "0.9"], "--mass goes with --posterior explicit"),
         (["--mass", "1.5"], "--mass between 0 and 1, but got 1.5"),
         (["--accelerator", "mps"], "it has no mps"),
+        (["--prior", "poisson(-1)"], "expected poisson with rate >= 0, but got 'poisson(-1)'"),
+        (["--prior", "categorical(3)"], "expected categorical with a list of numbers"),
+        (["--prior", "binomial(2.5, 0.5)"], "an integer total_count"),
     ],
 )
 def test_bad_usage(tmp_path, arguments, sentence, capsys):
     assert main(["vae", "--out", str(tmp_path / "run"), *arguments]) == 2
     error = capsys.readouterr().err
     assert sentence in error and "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    ("prior", "posterior"),
+    [
+        ("binomial(5, 0.3)", "implicit"),
+        ("binomial(5, 0.3)", "explicit"),
+        ("bernoulli(0.3)", "implicit"),
+        ("categorical([1, 2, 3])", "implicit"),
+    ],
+)
+def test_a_prior_with_finitely_many_values_needs_no_level(tmp_path, prior, posterior):
+    sizes = ["--images", "200", "--epochs", "1", "--network", "64-32", "--latents", "4"]
+    settings = ["--prior", prior, "--posterior", posterior, "--evaluation-images", "50"]
+    assert main(["vae", "--out", str(tmp_path / "run"), *sizes, *settings]) == 0
+    assert RunFolder.load_records(tmp_path / "run")[-1]["nelbo_test"] > 0
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "run"
+    assert main(["vae", "--out", str(folder), "--epochs", "1"]) == 1
+    assert capsys.readouterr().err == f"gengs: {folder}: Not a directory.\n"
 
 
 def test_the_gaussian_reference_and_the_pictures(tmp_path):

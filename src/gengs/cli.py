@@ -110,7 +110,12 @@ def _run(arguments: list[str] | None) -> int:
     except (ValueError, TypeError) as error:
         print(f"gengs: {error}", file=sys.stderr)
         return 2
-    except (OSError, FloatingPointError) as error:
+    except OSError as error:
+        plain = error.filename is None or error.strerror is None  # else "[Errno 13] Permission..."
+        shown = error if plain else f"{error.filename}: {error.strerror}."
+        print(f"gengs: {shown}", file=sys.stderr)
+        return 1
+    except FloatingPointError as error:
         print(f"gengs: {error}", file=sys.stderr)
         return 1
     except RuntimeError as error:

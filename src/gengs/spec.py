@@ -63,15 +63,24 @@ def parse_estimator(text: str) -> Estimator:
         ) from None
 
 
-_LAWS: dict[str, tuple[tuple[str, ...], Callable[..., Distribution]]] = {
-    "poisson": (("rate",), Poisson),
-    "geometric": (("probs",), Geometric),
-    "bernoulli": (("probs",), Bernoulli),
-    "binomial": (("total_count", "probs"), Binomial),
-    "negative-binomial": (("total_count", "probs"), NegativeBinomial),
-    "skellam": (("rate_up", "rate_down"), Skellam),
-    "categorical": (("probs",), Categorical),
+_LAWS: dict[str, tuple[tuple[str, ...], str, Callable[..., Distribution]]] = {
+    "poisson": (("rate",), "rate >= 0", Poisson),
+    "geometric": (("probs",), "0 < probs <= 1", Geometric),
+    "bernoulli": (("probs",), "0 <= probs <= 1", Bernoulli),
+    "binomial": (
+        ("total_count", "probs"),
+        "an integer total_count >= 0 and 0 <= probs <= 1",
+        Binomial,
+    ),
+    "negative-binomial": (
+        ("total_count", "probs"),
+        "total_count >= 0 and 0 <= probs < 1",
+        NegativeBinomial,
+    ),
+    "skellam": (("rate_up", "rate_down"), "rates >= 0", Skellam),
+    "categorical": (("probs",), "a list of numbers >= 0 with a positive sum", Categorical),
 }
+"""The parameters of each in their order, what it expects of them, and its class."""
 
 
 def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
@@ -84,7 +93,7 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
     """
     head, bracket, tail = text.partition("(")
     name, arguments, named = parse_call(head.replace("-", "").replace("_", "") + bracket + tail)
-    fields, kind = _LAWS[_known(name, _LAWS, "law", _LAWS)]
+    fields, ranges, kind = _LAWS[_known(name, _LAWS, "law", _LAWS)]
     if len(arguments) + len(named) != len(fields) or set(named) - set(fields[len(arguments) :]):
         raise ValueError(f"expected {head.lower()}({', '.join(fields)}), but got {text!r}.")
     numbers = dict(zip(fields, arguments, strict=False)) | named
@@ -99,7 +108,10 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
         for field, tensor in tensors.items()
         if field != "total_count"
     }
-    return kind(**tensors), parameters
+    try:
+        return kind(**tensors, validate_args=True), parameters
+    except ValueError:
+        raise ValueError(f"expected {head.lower()} with {ranges}, but got {text!r}.") from None
 
 
 def _known(name: str, known: Iterable[str], what: str, shown: Iterable[str]) -> str:

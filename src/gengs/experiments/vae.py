@@ -28,8 +28,9 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from ..data import Batches, ImageSet, load_images
-from ..distributions.families import tensors_of
+from ..distributions.families import detached, tensors_of
 from ..distributions.temperature import Linear
+from ..distributions.truncate import truncate
 from ..estimators.base import Estimator
 from ..models import VAE, GaussianVAE
 from ..models.autoencoder import Autoencoder
@@ -69,7 +70,7 @@ class VaeConfig:
     gaussian: the usual VAE as a reference, without estimator, posterior and level."""
     level: int | None = None
     """Truncate prior and posterior to this many atoms; by default the paper's level for the prior,
-    and 0 for no truncation (explicit posteriors only)."""
+    all atoms where they are finitely many; 0 for no truncation (explicit posteriors only)."""
     mass: float | None = None
     """Truncate to the window that holds this mass instead (the paper's NP; explicit posteriors
     only)."""
@@ -185,18 +186,12 @@ def _estimator(config: VaeConfig, steps: int) -> tuple[Estimator, dict[str, Any]
 
 def _model(config: VaeConfig, estimator: Estimator, pixels: int) -> VAE:
     prior = _prior(config.prior)
-    level = config.level
-    if level is None and config.mass is None:
-        levels = {_as_read(prior): level for prior, level in PAPER_LEVELS.items()}
-        level = levels.get(_as_read(config.prior))
-        if level is None:
-            raise ValueError(
-                f"expected a --level for the prior {config.prior!r}: the paper has one for "
-                f"{', '.join(PAPER_LEVELS)} only."
-            )
-    if config.posterior == "implicit" and not level:
-        raise ValueError("an implicit posterior needs a --level: it has a logit for each atom.")
-    width = int(level or 1) if config.posterior == "implicit" else 1
+    level = _level(config, prior)
+    width = 1
+    if config.posterior == "implicit":
+        if level == 0:
+            raise ValueError("an implicit posterior needs a --level: it has a logit for each atom.")
+        width = level or truncate(prior).num_atoms
     encoder, decoder = mlp_pair(config.network, pixels, config.latents, width)
     return VAE(
         encoder,
@@ -210,6 +205,20 @@ def _model(config: VaeConfig, estimator: Estimator, pixels: int) -> VAE:
     )
 
 
+def _level(config: VaeConfig, prior: Distribution) -> int | None:
+    """How many atoms to keep; ``None`` where they are all there is, or follow from a mass."""
+    if config.level is not None or config.mass is not None:
+        return config.level
+    levels = {_as_read(prior): level for prior, level in PAPER_LEVELS.items()}
+    level = levels.get(_as_read(config.prior))
+    if level is None and not prior.has_enumerate_support:
+        raise ValueError(
+            f"expected a --level for the prior {config.prior!r}: the paper has one for "
+            f"{', '.join(PAPER_LEVELS)} only."
+        )
+    return level
+
+
 def _as_read(prior: str) -> tuple[object, ...]:
     """A prior as its law and numbers, however it was typed."""
     law, _ = parse_law(prior)
@@ -217,10 +226,7 @@ def _as_read(prior: str) -> tuple[object, ...]:
 
 
 def _prior(text: str) -> Distribution:
-    law, parameters = parse_law(text)
-    for parameter in parameters.values():
-        parameter.requires_grad_(False)  # the prior is fixed
-    return law
+    return detached(parse_law(text)[0])  # the prior is fixed
 
 
 def _evaluation(
