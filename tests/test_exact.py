@@ -131,3 +131,11 @@ def test_tolerance_decides_how_much_of_the_tail_is_summed():
     loose, tight = (Exact(e).expect(torch.exp, q).item() for e in (1e-3, 1e-12))
     wanted = math.exp(3 * (math.e - 1))
     assert abs(tight / wanted - 1) < 1e-4 < abs(loose / wanted - 1)
+
+
+def test_a_batch_of_many_outcomes_each_is_refused_before_it_fills_the_memory():
+    law = Independent(truncate(Poisson(torch.full((100, 5), 2.0)), 12), 1)
+    with pytest.raises(ValueError, match=r"at 24,883,200 points, 12\*\*5 .* for each of 100"):
+        Exact().expect(lambda z: z.sum(-1), law)
+    few = Poisson(torch.full((4_000_000,), 1.0))
+    assert Exact(0.01).expect(lambda z: z, few).shape == (4_000_000,)

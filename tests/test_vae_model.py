@@ -356,10 +356,52 @@ def test_gaussian_reference_model():
         GaussianVAE(encoder, decoder, latents=2)(IMAGES)
 
 
+# --------------------------------------------------------------------------------- odd but allowed
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("posterior", ["explicit", "implicit"])
+def test_a_model_in_half_precision(dtype, posterior):
+    """Its laws and costs are in float32; the value is that of the model up to the weights' digits.
+
+    Exact sums over all outcomes: nothing here is random.
+    """
+    model = tiny(gengs.Exact(), posterior).float()
+    expected = model.loss(IMAGES.float())
+    model, x = model.to(dtype), IMAGES.to(dtype)
+    loss = model.loss(x)
+    assert loss.dtype == torch.float32
+    torch.testing.assert_close(loss, expected, rtol=0.03, atol=0.03)
+    loss.sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+    for value in (model.negative_elbo(x), model.log_likelihood(x, 10), model.sample_prior(2)):
+        assert value.isfinite().all()
+
+
+@pytest.mark.parametrize("estimator", [gengs.MidCDF(), gengs.GenGS(0.5), gengs.RLOO(4)])
+@pytest.mark.parametrize("posterior", ["explicit", "implicit"])
+def test_a_batch_without_images(estimator, posterior):
+    model = tiny(estimator, posterior)
+    loss = model.loss(IMAGES[:0])
+    loss.sum().backward()
+    assert loss.shape == model.negative_elbo(IMAGES[:0]).shape == (0,)
+
+
 # ------------------------------------------------------------------------------------------ errors
 
 
 def test_mistakes_are_named():
+    with pytest.raises(ValueError, match="between 0 and 1, but got 2"):
+        tiny(level=None, mass=2.0)
+    with pytest.raises(ValueError, match="`kl_weight` of at least 0, but got 'a'"):
+        tiny(kl_weight="a")
+    for n in (-1, 1.5):
+        with pytest.raises(ValueError, match=f"how many images, but got {n}"):
+            tiny().sample_prior(n)
+    pair = tiny()
+    pair.encoder = nn.GRU(PIXELS, LATENTS, dtype=torch.float64)
+    with pytest.raises(TypeError, match="a tensor from the encoder, but got tuple"):
+        pair.loss(IMAGES)
     with pytest.raises(ValueError, match="level= or mass="):
         tiny(posterior="implicit", level=None)
     with pytest.raises(ValueError, match="not both"):

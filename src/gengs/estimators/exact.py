@@ -26,7 +26,7 @@ from ..distributions.truncate import as_finite
 from .base import Cost, Estimator
 from .latents import Latents
 
-_MOST_OUTCOMES = 2**20
+_MOST_OUTCOMES, _MOST_EVALUATIONS = 2**20, 2**24
 
 
 class Exact(Estimator):
@@ -64,6 +64,14 @@ class Exact(Estimator):
             raise ValueError(
                 f"Exact sums over {n} atoms in each of {factors} factors, {n}**{factors} joint "
                 f"outcomes, but takes at most 2**20; use UnOrd, RLOO or another estimator."
+            )
+        evaluations = n**factors * latents.batch.numel()
+        # a large batch of laws with few outcomes is what a vectorised cost is for
+        if n**factors > 2**10 and evaluations > _MOST_EVALUATIONS:
+            raise ValueError(
+                f"Exact would evaluate the cost at {evaluations:,} points, {n}**{factors} joint "
+                f"outcomes for each of {latents.batch.numel()}, but takes at most 2**24; use fewer "
+                "at a time, or UnOrd, RLOO or another estimator."
             )
         index = torch.cartesian_prod(*[torch.arange(n, device=law.logits.device)] * factors)
         index = index.reshape(-1, *(1,) * len(latents.batch), *latents.factors)

@@ -28,13 +28,15 @@ __all__ = ["Autoencoder", "intensities"]
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from math import log
+from math import inf, log
+from numbers import Real
 
 import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution, kl_divergence
 from torch.nn.functional import softplus
 
+from ..distributions.given import widen
 from ..distributions.temperature import Schedule
 from ..distributions.validation import inspectable
 from .latents import draws_of
@@ -57,8 +59,9 @@ class Autoencoder(nn.Module, ABC):
         self, encoder: nn.Module, decoder: nn.Module, kl_weight: float | Schedule = 1.0
     ) -> None:
         super().__init__()
-        if not isinstance(kl_weight, Schedule) and not 0 <= kl_weight < float("inf"):
-            raise ValueError(f"expected a finite `kl_weight` of at least 0, but got {kl_weight}.")
+        number = isinstance(kl_weight, Real) and 0 <= float(kl_weight) < inf
+        if not (isinstance(kl_weight, Schedule) or number):
+            raise ValueError(f"expected a finite `kl_weight` of at least 0, but got {kl_weight!r}.")
         self.encoder, self.decoder, self.kl_weight = encoder, decoder, kl_weight
 
     @abstractmethod
@@ -85,14 +88,16 @@ class Autoencoder(nn.Module, ABC):
 
     def decode(self, z: Tensor) -> Tensor:
         """The pixels' logits, ``(S, B, *pixels)``, of latents ``(S, B, D)``."""
+        # draws are float32 or wider, a decoder may be in half precision
+        weight = next(self.decoder.parameters(), z)
         # one batch dimension, so that any module can be a decoder
-        logits: Tensor = self.decoder(z.flatten(0, -2))
+        logits: Tensor = self.decoder(z.flatten(0, -2).to(weight.dtype))
         return logits.unflatten(0, z.shape[:-1])
 
     def reconstruction_cost(self, x: Tensor, z: Tensor) -> Tensor:
         r""":math:`-\log p(x \mid z)` of latents ``(S, B, D)``: ``(S, B)``."""
         x = x.flatten(1)
-        logits = self.decode(z).flatten(2)  # (S, B, P)
+        logits = widen(self.decode(z)).flatten(2)  # (S, B, P)
         if logits.shape[-1] != x.shape[-1]:
             raise ValueError(
                 f"the decoder returns {logits.shape[-1]} pixels, but the images have {x.shape[-1]}."
@@ -160,6 +165,8 @@ class Autoencoder(nn.Module, ABC):
     @torch.no_grad()
     def sample_prior(self, n: int) -> Tensor:
         """The pixels' probabilities given draws from the prior, ``(n, *pixels)``."""
+        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+            raise ValueError(f"sample_prior expects how many images, but got {n!r}.")
         return torch.sigmoid(self.decode(self.draw_prior(n).unsqueeze(0))[0])
 
 

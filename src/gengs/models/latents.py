@@ -120,6 +120,8 @@ class CountLatents(nn.Module):
             )
         if level is not None and mass is not None:
             raise ValueError(f"VAE expects one of level={level} and mass={mass}, not both.")
+        if mass is not None and not 0 < mass < 1:
+            raise ValueError(f"VAE expects a `mass` between 0 and 1, but got {mass}.")
         shape = tuple(prior.batch_shape)
         if latents is not None and shape not in ((), (latents,)):
             raise ValueError(f"VAE got latents={latents} beside a prior of batch shape {shape}.")
@@ -189,6 +191,11 @@ class CountLatents(nn.Module):
             whole: Leave out a truncation by ``mass``, which changes from batch to batch.
         """
         p = self.prior
+        if not isinstance(raw, Tensor) and not callable(self.kind):
+            raise TypeError(
+                f"VAE expects a tensor from the encoder, but got {type(raw).__name__}; give "
+                "`posterior` a function that makes a law of it."
+            )
         q = self._posterior(raw, p)
         if len(q.batch_shape) != 2 or (self.count or q.batch_shape[1]) != q.batch_shape[1]:
             raise ValueError(
@@ -221,7 +228,7 @@ class CountLatents(nn.Module):
                 f"an implicit posterior on {n} atoms expects an encoder with {n} outputs for each "
                 f"latent, shape (batch, latents * {n}), but got shape {tuple(raw.shape)}."
             )
-        return with_scores(p, raw.reshape(len(raw), -1, n))
+        return with_scores(p, raw.reshape(len(raw), raw.shape[1] // n, n))
 
     def _apply(self, fn: Any, recurse: bool = True) -> CountLatents:
         """Laws are no modules: their tensors move with the model here."""
