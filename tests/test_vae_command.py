@@ -128,6 +128,7 @@ def test_two_processes_train_as_one_with_the_same_global_batch(tmp_path):
     command = [*launch, "-m", "gengs", "vae", *arguments]
     two = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert two.returncode == 0, two.stderr
+    assert "find_unused_parameters" not in two.stderr
     records = [RunFolder.load_records(tmp_path / name) for name in ("one", "two")]
     for single, double in zip(*records, strict=True):
         for key in {"loss", "gradient_norm", "kl_test", "active_units"} & single.keys():

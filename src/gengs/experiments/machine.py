@@ -43,8 +43,13 @@ class Machine:
         """Raise for a number out of range."""
         check_least(self, {"devices": 1, "checkpoint_steps": 1, "checkpoint_seconds": 0})
 
-    def fabric(self, precision: str) -> Fabric:
-        """Lightning Fabric on this machine, not yet launched."""
+    def fabric(self, precision: str, some_may_rest: bool = True) -> Fabric:
+        """Lightning Fabric on this machine, not yet launched.
+
+        Args:
+            precision: The arithmetic, in Fabric's words.
+            some_may_rest: Whether a step may leave out some parameters.
+        """
         from lightning_fabric import Fabric
 
         present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
@@ -58,11 +63,11 @@ class Machine:
         under_torchrun = "TORCHELASTIC_RUN_ID" in os.environ
         devices = local if under_torchrun else self.devices
         nodes = world // local if under_torchrun else 1
+        strategy = "ddp_find_unused_parameters_true" if some_may_rest else "ddp"
         return Fabric(
             accelerator=self.accelerator,
             devices=devices,
             num_nodes=nodes,
-            # An estimator's own parts need not all take part in every step.
-            strategy="ddp_find_unused_parameters_true" if devices * nodes > 1 else "auto",
+            strategy=strategy if devices * nodes > 1 else "auto",
             precision=precision,  # type: ignore[arg-type]
         )

@@ -49,6 +49,9 @@ class Task:
     pictures: Callable[[], Mapping[str, Tensor]] | None = None
     """Called with each evaluation, in the same way: grey pictures, ``uint8 (height, width)``, by
     name. The folder of the run keeps the last ones as PNG files, TensorBoard all."""
+    some_may_rest: bool = True
+    """Whether a loss may leave out some parameters, as an estimator's own; with several processes,
+    these then look in each step for those that it did."""
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def train(
     machine.check()
     with ExitStack() as stack:
         interruption = stack.enter_context(Interruption())
-        fabric = machine.fabric(training.precision)
+        fabric = machine.fabric(training.precision, task.some_may_rest)
         end_with_parent()
         fabric.launch()
         run = None

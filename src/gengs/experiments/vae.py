@@ -172,6 +172,7 @@ def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:
         schedules=schedules,
         evaluate=_evaluation(config, model, images),
         pictures=_pictures(config, model, images),
+        some_may_rest=isinstance(model, VAE) and any(True for _ in model.estimator.parameters()),
     )
     every = None if config.evaluate_every is None else config.evaluate_every * len(batches)
     return task, Training(
