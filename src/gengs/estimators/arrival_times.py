@@ -37,6 +37,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Poisson
 
+from ..distributions.finite import Finite
 from ..distributions.gumbel import log_exponential
 from ..distributions.memory import require_memory
 from ..distributions.relaxed import check_temperature
@@ -78,9 +79,10 @@ class ArrivalTimes(Estimator):
     def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
         law = latents.law
         if not isinstance(law, Poisson):
+            kind = "a law on finitely many atoms" if isinstance(law, Finite) else type(law).__name__
             raise TypeError(
-                f"ArrivalTimes counts the arrivals of a Poisson law, but `q` is made of "
-                f"{type(law).__name__}; pass torch's Poisson, or use GenGS, MidCDF or ReinMax."
+                f"ArrivalTimes counts the arrivals of a Poisson law, but `q` is {kind}; pass "
+                "torch's Poisson as it is, not truncated, or use GenGS, MidCDF or ReinMax."
             )
         tau = self.temperature
         tau = tau.value if isinstance(tau, Schedule) else tau
