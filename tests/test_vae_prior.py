@@ -1,9 +1,12 @@
 """Priors of a count-latent VAE that are learned, misspelt, or do not fit their atoms."""
 
+import copy
+import math
+
 import pytest
 import torch
 from torch import nn
-from torch.distributions import Binomial, Poisson
+from torch.distributions import Bernoulli, Binomial, Poisson
 
 import gengs
 from gengs.experiments.vae import VaeConfig, _model
@@ -17,24 +20,83 @@ def model(prior, posterior="explicit", **settings):
     return VAE(encoder, decoder, prior, gengs.MidCDF(), posterior, latents=3, **settings)
 
 
-@pytest.mark.parametrize(
-    ("posterior", "level"), [("explicit", None), ("explicit", 12), ("implicit", 12)]
-)
-def test_a_learned_prior_is_followed_and_gets_its_gradient(posterior, level):
+class Learned(nn.Module):
+    """A positive rate, by its logarithm."""
+
+    def __init__(self, rate):
+        super().__init__()
+        self.log_rate = nn.Parameter(torch.tensor(rate).log())
+
+    def forward(self):
+        return Poisson(self.log_rate.exp())
+
+
+KINDS = [("explicit", None), ("explicit", 12), ("implicit", 12)]
+
+
+@pytest.mark.parametrize("change", [lambda m: m, copy.deepcopy, lambda m: m.double()])
+@pytest.mark.parametrize(("posterior", "level"), KINDS)
+def test_a_learned_prior_is_followed_and_gets_its_gradient(posterior, level, change):
     torch.manual_seed(0)
-    rate = nn.Parameter(torch.tensor(2.0))
-    vae = model(Poisson(rate), posterior, level=level)
-    x = torch.bernoulli(torch.full((20, 8), 0.4))
+    vae = change(model(Learned(2.0), posterior, level=level))
+    log_rate = vae.latents.learned.log_rate
+    assert any(parameter is log_rate for parameter in vae.parameters())
+    x = torch.bernoulli(torch.full((20, 8), 0.4)).to(log_rate.dtype)
     before = vae.kl(x)
     for _ in range(2):  # each step has a graph of its own
         vae.loss(x).mean().backward()
-    assert rate.grad is not None and rate.grad != 0
+    assert log_rate.grad is not None and log_rate.grad != 0
     with torch.no_grad():
-        rate.fill_(6.0)
+        log_rate.fill_(math.log(6.0))
     assert not torch.allclose(vae.kl(x), before)
     mean = vae.draw_prior(4000).mean()
     expected = gengs.truncate(Poisson(6.0), level).mean if level else 6.0
     assert abs(mean - expected) < 0.15  # seven standard errors
+
+
+def test_a_law_with_a_gradient_is_no_prior():
+    with pytest.raises(ValueError, match=r"pass a module whose forward\(\) gives the law"):
+        model(Poisson(nn.Parameter(torch.tensor(2.0))))
+    learned = Learned(2.0)
+    learned.forward = lambda: learned.log_rate
+    with pytest.raises(TypeError, match="or a module that gives one, but got Parameter"):
+        model(learned)
+
+
+@pytest.mark.parametrize("level", [None, 12])
+def test_a_model_in_half_precision_has_laws_in_float32(level):
+    """A rate of exp(-20) is 0 in float16, and a table in bfloat16 does not sum to 1."""
+    torch.manual_seed(0)
+    vae = model(Poisson(2.0), level=level)
+    nn.init.constant_(vae.encoder.bias, -20.0)
+    x = torch.bernoulli(torch.full((5, 8), 0.4))
+    expected = vae.kl(x)
+    for dtype in (torch.float16, torch.bfloat16):
+        half = copy.deepcopy(vae).to(dtype)
+        torch.testing.assert_close(half.kl(x.to(dtype)), expected, rtol=0.02, atol=0)
+        assert half.latents.prior.mean.dtype == torch.float32
+        back = half.float().latents.prior
+        torch.testing.assert_close(back.mean, vae.latents.prior.mean, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(("posterior", "level"), KINDS)
+def test_an_emptied_model_keeps_its_prior(posterior, level):
+    vae = model(Poisson(2.0), posterior, level=level)
+    mean = vae.latents.prior.mean
+    assert vae.to_empty(device="cpu").latents.prior.mean == mean
+
+
+@pytest.mark.parametrize("settings", [{}, {"level": 2}, {"mass": 0.99}])
+@pytest.mark.parametrize("estimator", [gengs.MidCDF(), gengs.RLOO(2)])
+def test_bernoulli_priors_of_several_latents(settings, estimator):
+    vae = model(Bernoulli(torch.tensor([0.4, 0.5, 0.6])), **settings)
+    vae.estimator = estimator
+    x = torch.bernoulli(torch.full((5, 8), 0.4))
+    vae.loss(x).sum().backward()
+    p = torch.sigmoid(vae.encoder(x))
+    prior = torch.tensor([0.4, 0.5, 0.6])
+    kl = p * (p / prior).log() + (1 - p) * ((1 - p) / (1 - prior)).log()
+    torch.testing.assert_close(vae.kl(x), kl.sum(-1))
 
 
 def test_an_implicit_posterior_needs_a_prior_with_mass_on_every_atom():

@@ -94,6 +94,11 @@ class Batches:
 
     def batch(self, step: int, rank: int = 0, world: int = 1) -> Tensor:
         """The rows of process ``rank`` of ``world`` in the batch of a step."""
+        if self.batch_size % world:
+            raise ValueError(
+                f"expected a `batch_size` that {world} processes can share, but got "
+                f"{self.batch_size}."
+            )
         return self.at(step)[rank::world]
 
     def epoch(self, epoch: int) -> Iterator[Tensor]:

@@ -15,7 +15,7 @@ from .validation import inside_transform
 
 Key = ParamSpec("Key")
 
-_MOST = 16
+_MOST = 64
 """How many of a kind are kept."""
 
 

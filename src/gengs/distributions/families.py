@@ -23,7 +23,7 @@ from torch.distributions.utils import lazy_property
 
 from .given import widen
 from .summation import log_sum_above, log_sum_below
-from .validation import ends_of, inspectable, require_finite, version_of
+from .validation import ends_of, inspectable, require_finite
 
 Law = TypeVar("Law", bound=Distribution)
 
@@ -40,7 +40,7 @@ class Family:
     def __init__(self, law: Distribution, lower: int | None = None, upper: Tensor | None = None):
         self.law, self.lower, self.upper = law, lower, upper
         self.batch_shape = torch.Size(law.batch_shape)  # other libraries' laws may have a tuple
-        self._ends: dict[int, tuple[Tensor, int | None, float, float]] = {}
+        self._ends: dict[int, tuple[Tensor, float, float]] = {}
 
     @lazy_property
     def like(self) -> Tensor:
@@ -51,12 +51,14 @@ class Family:
         return widen(self.law.log_prob(at).detach())
 
     def ends(self, parameter: Tensor) -> tuple[float, float]:
-        """The smallest and the largest entry of a parameter: several ask, and one look will do."""
-        version = version_of(parameter)
+        """The smallest and the largest entry of a parameter when it was first looked at.
+
+        For checks at the law's making, where several ask; later they may have been changed.
+        """
         known = self._ends.get(id(parameter))
-        if known is None or version is None or known[0] is not parameter or known[1] != version:
-            known = self._ends[id(parameter)] = parameter, version, *ends_of(parameter)
-        return known[2:]
+        if known is None or known[0] is not parameter:
+            known = self._ends[id(parameter)] = parameter, *ends_of(parameter)
+        return known[1:]
 
     def log_pmf(self, k: Tensor) -> Tensor:
         """``log P(X = k)``, ``-inf`` outside the support."""

@@ -102,13 +102,14 @@ def _looked_up(rate: Tensor, cut: int) -> Tensor:
 @constant
 def _parabolas(cut: int, device: torch.device) -> Tensor:
     """Of each piece the constant, the slope and the bend, ``(pieces, 3)``."""
-    angles = torch.arange(1, 7, 2, dtype=torch.float64) * (math.pi / 6)
+    here = torch.device("cpu")  # has float64, and numbers where the default device is meta
+    angles = torch.arange(1, 7, 2, dtype=torch.float64, device=here) * (math.pi / 6)
     offset = (1 + angles.cos()) / 2  # where a parabola through three points errs least
-    start = torch.arange(_REACH * cut * _PIECES, dtype=torch.float64)
+    start = torch.arange(_REACH * cut * _PIECES, dtype=torch.float64, device=here)
     rate = (start.unsqueeze(-1) + offset) / _PIECES
     before = (cut - 1) * rate.log() - rate - math.lgamma(cut)
     values = _from_series(rate, before, cut, _REACH * cut)
-    powers = offset.unsqueeze(-1) ** torch.arange(3)
+    powers = offset.unsqueeze(-1) ** torch.arange(3, device=here)
     return torch.linalg.solve(powers, values.t()).t().contiguous().to(device, torch.float32)
 
 

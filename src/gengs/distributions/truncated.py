@@ -20,7 +20,7 @@ from .once import belongs_to_a_passage, once, outside_inference_mode
 from .poisson_table import poisson_table
 from .poisson_tail import LARGEST_CUT, CutTail, cut_tail
 from .truncation import Window
-from .validation import ordinary, version_of
+from .validation import ends_of, ordinary
 
 
 class Truncated(Deferred):
@@ -63,7 +63,8 @@ class Truncated(Deferred):
         if window.size > 1:
             return family.clipped_log_pmf(k, window.begins_at(family.lower)), False
         # one atom carries everything, with a gradient, zero, where the law has one
-        return torch.zeros_like(family.log_pmf(k)) + 0.0 * family.like, False
+        like = torch.nan_to_num(family.like, neginf=0.0).sum(-1, keepdim=True)
+        return torch.zeros_like(family.log_pmf(k)) + 0.0 * like, False
 
     @property
     def poisson_cut(self) -> int | None:
@@ -85,10 +86,10 @@ class Truncated(Deferred):
         rate = cast(Poisson, self.family.law).rate
         if not ordinary(rate) or not rate.numel():
             return None
-        version = version_of(rate)
+        version = None if rate.is_inference() else rate._version
         if self._kept_tail is not None and self._kept_tail[0] == version:
             return self._kept_tail[1]
-        least, largest = self.family.ends(rate)
+        least, largest = ends_of(rate)
         tail = None
         if least > 0 and largest < math.inf:
             tail = outside_inference_mode(lambda: cut_tail(widen(rate.detach()), cut, largest))
@@ -109,7 +110,7 @@ class Truncated(Deferred):
     def moved(self, move: Callable[[Any], Any]) -> Truncated:
         """This law on another device or in another floating type."""
         twin = self.through(move, move)
-        twin.source, twin._table = move(self.source), (move(self.logits), self.all_possible)
+        twin.source = move(self.source)
         twin._seen_through = None
         for name in ("atoms", "poisson_constants"):
             vars(twin).pop(name, None)

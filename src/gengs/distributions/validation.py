@@ -18,7 +18,6 @@ __all__ = [
     "ordinary",
     "require_finite",
     "validates",
-    "version_of",
 ]
 
 import math
@@ -63,11 +62,6 @@ def ends_of(tensor: Tensor) -> tuple[float, float]:
     """The smallest and the largest entry."""
     low, high = tensor.detach().aminmax()
     return float(low), float(high)
-
-
-def version_of(tensor: Tensor) -> int | None:
-    """How often it was changed in place; ``None`` where nobody counts, in inference mode."""
-    return None if tensor.is_inference() else tensor._version
 
 
 def all_finite(tensor: Tensor) -> bool:

@@ -19,7 +19,7 @@ __all__ = ["Interrupted", "Machine", "NonFiniteError", "Task", "Training", "trai
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch.distributed
 
@@ -29,10 +29,13 @@ from .diagnosis import NonFiniteError
 from .interruption import Interrupted, Interruption
 from .loop import Loop
 from .machine import Machine
-from .orphan import end_with_parent
+from .orphan import launch
 from .progress import Progress
 from .scalars import Scalars
 from .task import Task, Training
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 
 def train(
@@ -70,11 +73,9 @@ def train(
     with ExitStack() as stack:
         interruption = stack.enter_context(Interruption())
         fabric = machine.fabric(training.precision, task.some_may_rest)
-        end_with_parent()
-        fabric.launch()
-        run = None
-        if fabric.is_global_zero:
-            run = RunFolder.open(folder, config, resume=machine.resume, experiment=experiment)
+        launch(fabric)
+        run = _open(fabric, folder, config, machine.resume, experiment)
+        if run is not None:
             stack.enter_context(run)
         loop = Loop(fabric, task, training, machine, seed, run)
         loop.begin()
@@ -96,6 +97,24 @@ def train(
             # a process that ends with gloo's threads still running may be aborted by them
             torch.distributed.destroy_process_group()
         return run.records() if run is not None else []
+
+
+def _open(
+    fabric: Fabric, folder: str | Path, config: Any, resume: bool, experiment: str | None
+) -> RunFolder | None:
+    """The folder, in the first process; where it is refused, the others end without a word."""
+    run, refusal = None, None
+    if fabric.is_global_zero:
+        try:
+            run = RunFolder.open(folder, config, resume=resume, experiment=experiment)
+        except (OSError, TypeError, ValueError) as error:
+            refusal = error
+    refused = fabric.broadcast(refusal is not None)
+    if refusal is not None:
+        raise refusal
+    if refused:
+        raise SystemExit(1)
+    return run
 
 
 def _resume_command() -> str:

@@ -17,6 +17,21 @@ The posterior :math:`q(z \mid x)` is either
 
 - *implicit*: any PMF on the prior's atoms; the raw output holds n logits per latent.
 
+Both laws are in ``float32`` or wider, whatever the networks are in.
+
+**A prior that is learned** is a module whose ``forward()`` gives the law: a law keeps what its
+parameters were when it was made, a module makes a new one at each step.
+
+    >>> class LearnedPoisson(nn.Module):
+    ...     def __init__(self) -> None:
+    ...         super().__init__()
+    ...         self.log_rate = nn.Parameter(torch.zeros(()))
+    ...
+    ...     def forward(self) -> Poisson:
+    ...         return Poisson(self.log_rate.exp())
+    >>> q, p = CountLatents(LearnedPoisson(), level=12)(torch.randn(5, 3))
+    >>> torch.distributions.kl_divergence(q, p).sum().backward()
+
 **Truncation.** With a ``level`` n both laws live on the atoms 0 ... n - 1 with the tails lumped,
 and the divergence is the categorical one. With a ``mass`` (the paper's NP) the window follows the
 posteriors of each batch while training; there is no one model on finitely many atoms behind that,
@@ -31,6 +46,7 @@ __all__ = ["CountLatents", "PosteriorKind"]
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, cast
 
 import torch
@@ -46,6 +62,7 @@ from torch.distributions import (
 
 from ..distributions.families import tensors_of, twin_of
 from ..distributions.finite import Finite
+from ..distributions.given import widen
 from ..distributions.scored import with_scores
 from ..distributions.truncate import cut_to, truncate
 from ..distributions.truncated import Truncated
@@ -85,9 +102,8 @@ class CountLatents(nn.Module):
     """The prior, and the posterior that belongs to a raw output.
 
     Args:
-        prior: The prior law of one latent (scalar), or of each (batch shape ``(D,)``). Parameters
-            that require a gradient get one, and belong to the caller: a law is no module. Others
-            are constants.
+        prior: The prior law of one latent (scalar), or of each (batch shape ``(D,)``); or a module
+            that gives it, for a prior that is learned.
         posterior: ``"explicit"``, ``"implicit"``, or a function from the raw output ``(B, ...)`` to
             the factors' law ``(B, D)``.
         level: Truncate both laws to this many atoms.
@@ -97,7 +113,7 @@ class CountLatents(nn.Module):
 
     def __init__(
         self,
-        prior: Distribution,
+        prior: Distribution | nn.Module,
         posterior: PosteriorKind = "explicit",
         *,
         level: int | None = None,
@@ -105,9 +121,18 @@ class CountLatents(nn.Module):
         latents: int | None = None,
     ) -> None:
         super().__init__()
+        self.learned = prior if isinstance(prior, nn.Module) else None
+        prior = prior() if isinstance(prior, nn.Module) else prior
         if not isinstance(prior, Distribution):
             raise TypeError(
-                f"VAE expects a torch distribution as `prior`, but got {type(prior).__name__}."
+                "VAE expects a torch distribution as `prior`, or a module that gives one, but got "
+                f"{type(prior).__name__}."
+            )
+        if self.learned is None and any(t.requires_grad for _, _, t in tensors_of(prior)):
+            raise ValueError(
+                "VAE expects a `prior` without gradients: a law keeps what its parameters were "
+                "when it was made. For a prior that is learned, pass a module whose forward() "
+                "gives the law."
             )
         if prior.event_shape or len(prior.batch_shape) > 1:
             raise ValueError(
@@ -132,7 +157,6 @@ class CountLatents(nn.Module):
         self.kind, self.level = posterior, level
         # with a mass, an implicit posterior takes the prior's window, an explicit one its own
         self.mass = None if posterior == "implicit" else mass
-        self._family = prior
         if posterior == "explicit" and type(prior) not in _FAMILIES:
             raise TypeError(
                 f"an explicit posterior exists for {', '.join(k.__name__ for k in _FAMILIES)}, but "
@@ -140,37 +164,43 @@ class CountLatents(nn.Module):
                 "the encoder's output to a law."
             )
         self._prior_mass = mass
-        # a prior with learned parameters is another one at each step
-        self._learned = any(tensor.requires_grad for _, _, tensor in tensors_of(prior))
-        self._fixed_prior = self._cut(prior, mass)
+        cut = self._cut(prior)
         if posterior == "implicit":
-            self._require_mass_on_all_atoms()
+            self._require_mass_on_all_atoms(prior, cast(Finite, cut))
+        self._fixed = (prior, cut) if self.learned is None else None
 
     @property
     def prior(self) -> Distribution:
         """The prior as the posteriors see it: on atoms, or whole."""
-        return self._cut(self._family, self._prior_mass) if self._learned else self._fixed_prior
+        return self._priors()[1]
 
-    def _require_mass_on_all_atoms(self) -> None:
-        logits = cast(Finite, self._fixed_prior).logits
+    def _priors(self) -> tuple[Distribution, Distribution]:
+        """The prior, whole and as the posteriors see it."""
+        if self.learned is None:
+            return cast(tuple[Distribution, Distribution], self._fixed)
+        law = self.learned()
+        return law, self._cut(law)
+
+    def _require_mass_on_all_atoms(self, prior: Distribution, cut: Finite) -> None:
+        logits = cut.logits
         if not inspectable(logits):
             return
         empty = (logits == -torch.inf).reshape(-1, logits.shape[-1]).any(0)
         if bool(empty.any()):
             raise ValueError(
-                f"an implicit posterior may give mass to every atom, but the prior {self._family} "
-                f"gives none to {int(empty.sum())} of {len(empty)}: the divergence would be "
-                "infinite; pass a smaller level=."
+                f"an implicit posterior may give mass to every atom, but the prior {prior} gives "
+                f"none to {int(empty.sum())} of {len(empty)}: the divergence would be infinite; "
+                "take fewer atoms, or a prior with mass on each."
             )
 
-    def _cut(self, prior: Distribution, mass: float | None) -> Distribution:
+    def _cut(self, prior: Distribution) -> Distribution:
         """The prior as the posteriors see it: on atoms, or whole."""
         if self.level is not None:
             return truncate(prior, self.level)
         if self.kind != "implicit":
             return prior
-        if mass is not None:
-            return truncate(prior, mass=mass)
+        if self._prior_mass is not None:
+            return truncate(prior, mass=self._prior_mass)
         if not getattr(prior, "has_enumerate_support", False):
             raise ValueError(
                 f"an implicit posterior needs the prior's atoms, but {type(prior).__name__} has "
@@ -190,17 +220,18 @@ class CountLatents(nn.Module):
             raw: What the encoder returned.
             whole: Leave out a truncation by ``mass``, which changes from batch to batch.
         """
-        p = self.prior
+        whole_prior, p = self._priors()
         if not isinstance(raw, Tensor) and not callable(self.kind):
             raise TypeError(
                 f"VAE expects a tensor from the encoder, but got {type(raw).__name__}; give "
                 "`posterior` a function that makes a law of it."
             )
-        q = self._posterior(raw, p)
+        q = self._posterior(raw, whole_prior, p)
         if len(q.batch_shape) != 2 or (self.count or q.batch_shape[1]) != q.batch_shape[1]:
+            shape = f" of shape {tuple(raw.shape)}" if isinstance(raw, Tensor) else ""
             raise ValueError(
                 f"VAE expects a posterior of shape (batch, {self.count or 'latents'}), but the "
-                f"encoder's output of shape {tuple(raw.shape)} gives {tuple(q.batch_shape)}."
+                f"encoder's output{shape} gives {tuple(q.batch_shape)}."
             )
         if isinstance(p, Truncated) and self.level is not None and not isinstance(q, Finite):
             q = cut_to(q, p)
@@ -208,9 +239,11 @@ class CountLatents(nn.Module):
             q = truncate(q, mass=self.mass)
             if q.certificate is not None:  # the window was chosen for q: p may have mass beyond
                 p = truncate(p, window=replace(q.certificate.window, allowed=1.0))
+        if isinstance(p, Bernoulli) and p.batch_shape:  # torch's divergence of these needs it
+            p = p.expand(q.batch_shape)
         return q, p
 
-    def _posterior(self, raw: Tensor, p: Distribution) -> Distribution:
+    def _posterior(self, raw: Tensor, prior: Distribution, p: Distribution) -> Distribution:
         if callable(self.kind):
             q = self.kind(raw)
             if not isinstance(q, Distribution):
@@ -221,7 +254,7 @@ class CountLatents(nn.Module):
             return q
         if self.kind == "explicit" or not isinstance(p, Finite):
             check = self.level is None  # else the truncation does
-            return _FAMILIES[type(self._family)](self._family, raw, check)
+            return _FAMILIES[type(prior)](prior, widen(raw), check)
         n = p.num_atoms
         if raw.dim() != 2 or raw.shape[1] % n:
             raise ValueError(
@@ -233,14 +266,22 @@ class CountLatents(nn.Module):
     def _apply(self, fn: Any, recurse: bool = True) -> CountLatents:
         """Laws are no modules: their tensors move with the model here."""
         super()._apply(fn, recurse)
-        self._fixed_prior = _moved(self._fixed_prior, fn)
-        self._family = _moved(self._family, fn)
+        if self._fixed is not None:
+            prior, cut = (_moved(law, partial(_placed, fn)) for law in self._fixed)
+            self._fixed = prior, cut
         return self
 
     def extra_repr(self) -> str:
         kind = self.kind if isinstance(self.kind, str) else "function"
         rule = f", mass={self.mass}" if self.mass is not None else ""
         return f"{self.prior}, {kind} posterior{rule}"
+
+
+def _placed(fn: Callable[[Tensor], Tensor], tensor: Tensor) -> Tensor:
+    """A constant where ``fn`` puts a module's tensors; it is moved also where they are emptied."""
+    like = fn(torch.empty_like(tensor))
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    return tensor.to(like.device, dtype if tensor.is_floating_point() else like.dtype)
 
 
 def _moved(law: Distribution, fn: Callable[[Tensor], Tensor]) -> Distribution:

@@ -55,8 +55,8 @@ class VAE(Autoencoder):
         encoder: Images ``(B, *pixels)`` to raw parameters: ``(B, D)`` for an explicit posterior,
             ``(B, D * n)`` for an implicit one on n atoms.
         decoder: Latents ``(B, D)`` to the logits of Bernoulli pixels ``(B, *pixels)``.
-        prior: The prior law of one latent, such as ``Poisson(2.0)``, or of each, ``(D,)``. Learned
-            parameters of it get their gradient; hand them to the optimiser yourself.
+        prior: The prior law of one latent, such as ``Poisson(2.0)``, or of each, ``(D,)``; or, for
+            a prior that is learned, a module whose ``forward()`` gives it.
         estimator: Differentiates the reconstruction term; the number of draws is its ``samples``.
             Its own parameters are among ``model.parameters()``. To NVIL's baseline the model shows
             the images.
@@ -75,7 +75,7 @@ class VAE(Autoencoder):
         self,
         encoder: nn.Module,
         decoder: nn.Module,
-        prior: Distribution,
+        prior: Distribution | nn.Module,
         estimator: Estimator,
         posterior: PosteriorKind = "explicit",
         *,
