@@ -319,3 +319,18 @@ def test_one_atom_is_a_constant_law():
 def test_zero_atoms_are_an_error():
     with pytest.raises(ValueError, match=r"at least one atom .* got shape \(3, 0\)"):
         gengs.Finite(torch.ones(0), logits=torch.ones(3, 0))
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        Bernoulli(torch.tensor([0.3, 0.6])),
+        Categorical(torch.tensor([[0.2, 0.8, 0.0], [0.5, 0.1, 0.4]])),
+        Poisson(torch.tensor([0.3, 1e30])),
+    ],
+    ids=lambda law: type(law).__name__,
+)
+def test_one_atom_has_all_the_mass(law):
+    one = gengs.truncate(law, 1, validate_args=False)
+    assert one.logits.tolist() == [[0.0], [0.0]]
+    assert one.sample().tolist() == one.mean.tolist() == [0.0, 0.0]

@@ -252,3 +252,10 @@ def test_wrong_batches_are_named():
         Batches(GREY, 1001)
     with pytest.raises(ValueError, match="dynamic, static, threshold, none"):
         Batches(GREY, 10, binarise="often")
+
+
+def test_processes_share_a_batch_evenly_or_not_at_all():
+    batches = Batches(torch.zeros(12, 4, dtype=torch.uint8), 6)
+    assert [len(batches.batch(0, rank, 3)) for rank in range(3)] == [2, 2, 2]
+    with pytest.raises(ValueError, match="that 4 processes can share, but got 6"):
+        batches.batch(0, 0, 4)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gengs.experiments import orphan
+
 COMMAND = [sys.executable, "-m", "gengs", "vae", "--epochs", "100", "--devices", "2"]
 
 linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks /proc for children")
@@ -62,3 +64,28 @@ def test_a_killed_process_leaves_no_child(tmp_path):
         for process in started:
             if alive(process):
                 os.kill(process, signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_where_the_first_process_refuses_the_others_are_silent(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "letter.txt").write_text("not a run")
+    command = [*COMMAND, "--out", str(folder)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    assert done.returncode == 2
+    assert f"{folder} is not a run" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_what_is_left_for_the_processes_of_a_run_is_for_them_alone(monkeypatch):
+    seen = []
+
+    class Launcher:
+        def launch(self):
+            seen.append(os.environ["GENGS_PARENT"])
+
+    monkeypatch.setattr(orphan, "_was_started", False)
+    orphan.launch(Launcher())
+    assert seen == [str(os.getpid())]
+    assert "GENGS_PARENT" not in os.environ

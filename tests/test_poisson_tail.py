@@ -70,6 +70,23 @@ def test_what_is_looked_up_is_as_good_as_the_series(cut):
         assert error < 1.5 * (getattr(series, name)[:-1] - right).abs().max() + 3e-7
 
 
+@pytest.mark.filterwarnings("ignore::gengs.TruncationWarning")
+def test_rates_that_change_behind_autograds_back_are_seen_at_the_first_look():
+    for factor in (50.0, 0.0):
+        rate = torch.tensor([1.0, 2.0])
+        law = truncate(Poisson(rate), 7)
+        rate.data.mul_(factor)
+        expected = truncate(Poisson(factor * torch.tensor([1.0, 2.0])), 7).logits
+        torch.testing.assert_close(law.logits, expected)
+
+
+def test_a_law_on_the_cpu_while_the_default_device_is_another():
+    rate = torch.tensor([1.0, 2.0])
+    with torch.device("meta"):  # a cut that nothing else here has looked up
+        table = truncate(Poisson(rate), 58).logits
+    torch.testing.assert_close(table, truncate(Poisson(rate.double()), 58).logits.float())
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, double])
 def test_any_layout_of_memory_will_do(dtype):
     rate = torch.rand(5, 7, dtype=dtype).mul(30).t()

@@ -69,6 +69,8 @@ def test_the_same_command_gives_the_same_bytes(tmp_path):
         (["--mass", "0.9"], "--mass goes with --posterior explicit"),
         (["--mass", "1.5"], "--mass between 0 and 1, but got 1.5"),
         (["--accelerator", "mps"], "it has no mps"),
+        (["--learning-rate", "-1"], "positive, finite number for --learning-rate, but got -1.0"),
+        (["--temperature", "0", "1"], "for --temperature, but got 0.0 1.0"),
         (["--prior", "poisson(-1)"], "expected poisson with rate >= 0, but got 'poisson(-1)'"),
         (["--prior", "categorical(3)"], "expected categorical with a list of numbers"),
         (["--prior", "binomial(2.5, 0.5)"], "an integer total_count"),
@@ -141,5 +143,5 @@ def test_a_folder_in_which_nothing_began_can_be_used_again(tmp_path, capsys):
     run = ["vae", "--out", str(tmp_path / "run"), "--images", "100", "--epochs", "1",
            "--network", "64-32", "--latents", "4", "--no-progress"]  # fmt: skip
     assert main([*run, "--estimator", "Exact", "--latents", "40"]) != 0  # too many values
-    assert main([*run, "--learning-rate", "inf"]) == 1
+    assert main([*run, "--learning-rate", "1e39"]) == 1
     assert "a smaller learning rate may help" in capsys.readouterr().err

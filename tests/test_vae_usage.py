@@ -114,6 +114,9 @@ def test_mistakes_are_named():
         tiny(level=None, mass=2.0)
     with pytest.raises(ValueError, match="`kl_weight` of at least 0, but got 'a'"):
         tiny(kl_weight="a")
+    for weight in (-1.0, float("nan")):
+        with pytest.raises(ValueError, match="`kl_weight` of at least 0"):
+            tiny().loss(IMAGES, kl_weight=weight)
     for n in (-1, 1.5):
         with pytest.raises(ValueError, match=f"how many images, but got {n}"):
             tiny().sample_prior(n)

@@ -42,7 +42,9 @@ def parse_call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
                 return call.func.id, arguments, named
     except (SyntaxError, ValueError):
         pass
-    raise ValueError(f"expected a name with literal arguments, such as RLOO(4), but got {text!r}.")
+    raise ValueError(
+        f"expected a name with literal arguments, such as RLOO(4) or poisson(2), but got {text!r}."
+    )
 
 
 def parse_estimator(text: str) -> Estimator:

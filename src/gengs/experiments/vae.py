@@ -18,6 +18,7 @@ from __future__ import annotations
 
 __all__ = ["PAPER_LEVELS", "Vae", "VaeConfig"]
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,7 +40,7 @@ from ..spec import parse_estimator, parse_law
 from ..study.random_state import seed_everything
 from ..subnormals import without_subnormals
 from .annealing import anneal
-from .options import check_least
+from .options import check_least, check_positive
 from .pictures import beside, grid
 from .task import Task, Training
 from .training import Machine, train
@@ -104,15 +105,26 @@ class VaeConfig:
     seed: int = 0
     """Of weights, order of the images, and draws."""
 
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether this is the reference model."""
+        return self.prior.strip().lower() == "gaussian"
+
     def check(self) -> None:
         """Numbers out of range, by the names of their options."""
         least = {"images": 1, "latents": 1, "batch_size": 1, "epochs": 1, "evaluate_every": 1}
         least |= {"evaluation_images": 2, "likelihood_samples": 0, "kl_warm_up": 0, "seed": 0}
         least |= {"level": 0}
         check_least(self, least)
+        check_positive(self, "learning_rate", "clip")
+        if not all(0 < tau < math.inf for tau in self.temperature):
+            raise ValueError(
+                "expected two positive, finite numbers for --temperature, but got "
+                f"{' '.join(map(str, self.temperature))}."
+            )
         if self.mass is not None and not 0 < self.mass < 1:
             raise ValueError(f"expected --mass between 0 and 1, but got {self.mass}.")
-        if self.mass is not None and self.posterior == "implicit" and self.prior != "gaussian":
+        if self.mass is not None and self.posterior == "implicit" and not self.is_gaussian:
             raise ValueError(
                 "--mass goes with --posterior explicit: an implicit posterior needs a --level, as "
                 "it has a logit for each atom."
@@ -153,7 +165,7 @@ def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:
     steps = config.epochs * len(batches)
     schedules: dict[str, Any] = {}
     model: Autoencoder
-    if config.prior == "gaussian":
+    if config.is_gaussian:
         networks = mlp_pair(config.network, images.pixels, config.latents, 2)
         model = GaussianVAE(*networks, config.latents)
     else:

@@ -59,9 +59,8 @@ class Autoencoder(nn.Module, ABC):
         self, encoder: nn.Module, decoder: nn.Module, kl_weight: float | Schedule = 1.0
     ) -> None:
         super().__init__()
-        number = isinstance(kl_weight, Real) and 0 <= float(kl_weight) < inf
-        if not (isinstance(kl_weight, Schedule) or number):
-            raise ValueError(f"expected a finite `kl_weight` of at least 0, but got {kl_weight!r}.")
+        if not isinstance(kl_weight, Schedule):
+            _check_weight(kl_weight)
         self.encoder, self.decoder, self.kl_weight = encoder, decoder, kl_weight
 
     @abstractmethod
@@ -110,8 +109,10 @@ class Autoencoder(nn.Module, ABC):
         return kl_divergence(*self.laws(x)).sum(-1)
 
     def _weight(self, kl_weight: float | None) -> float:
-        weight = self.kl_weight if kl_weight is None else kl_weight
-        return weight.value if isinstance(weight, Schedule) else weight
+        if kl_weight is not None:
+            _check_weight(kl_weight)
+            return kl_weight
+        return self.kl_weight.value if isinstance(self.kl_weight, Schedule) else self.kl_weight
 
     # ---------------------------------------------------------------- evaluation, by exact draws
 
@@ -168,6 +169,11 @@ class Autoencoder(nn.Module, ABC):
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:
             raise ValueError(f"sample_prior expects how many images, but got {n!r}.")
         return torch.sigmoid(self.decode(self.draw_prior(n).unsqueeze(0))[0])
+
+
+def _check_weight(kl_weight: object) -> None:
+    if not (isinstance(kl_weight, Real) and 0 <= float(kl_weight) < inf):
+        raise ValueError(f"expected a finite `kl_weight` of at least 0, but got {kl_weight!r}.")
 
 
 def _draws(q: Distribution, samples: int, x: Tensor) -> Iterator[Tensor]:
