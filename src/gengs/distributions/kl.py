@@ -9,14 +9,14 @@ part of is not a bound.
 
 from __future__ import annotations
 
-__all__: list[str] = []
+__all__ = ["divergence"]
 
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.distributions import Binomial, Distribution, Multinomial, NegativeBinomial
-from torch.distributions.kl import kl_divergence, register_kl
+from torch.distributions.kl import _KL_REGISTRY, kl_divergence, register_kl
 
 from .families import family_of
 from .finite import Finite
@@ -28,6 +28,18 @@ from .straight_through import StraightThrough
 from .sums import row_sums, sum_to
 from .truncated import Truncated
 from .validation import all_finite, inspectable, ordinary
+
+
+def divergence(q: Distribution, p: Distribution) -> Tensor:
+    """``kl_divergence`` for ``torch.compile``, which cannot follow torch's search for a formula."""
+    if torch.compiler.is_compiling():
+        if isinstance(q, Truncated) and isinstance(p, Truncated):
+            return _truncated_truncated(q, p)
+        if isinstance(q, Finite) and isinstance(p, Finite):
+            return _finite_finite(q, p)
+        if (type(q), type(p)) in _KL_REGISTRY:
+            return _KL_REGISTRY[type(q), type(p)](q, p)
+    return kl_divergence(q, p)
 
 
 @register_kl(Finite, Finite)

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from ..distributions.truncate import as_finite
+from ..distributions.validation import inspectable
 from .base import Cost, Estimator
 from .latents import Latents
 
@@ -77,7 +78,9 @@ class Exact(Estimator):
         index = index.reshape(-1, *(1,) * len(latents.batch), *latents.factors)
         index = index.expand(-1, *law.batch_shape)  # (n^F, *batch, *factors)
         impossible = law.logits == -torch.inf
-        if impossible.any():  # the cost may not be defined there: it sees the mode, with weight 0
+        if (
+            not inspectable(impossible) or impossible.any()
+        ):  # the cost may not be defined there: it sees the mode, with weight 0
             mode = law.logits.argmax(-1, keepdim=True)
             allowed = torch.arange(n, device=mode.device).where(~impossible, mode)
             shown = allowed.expand(len(index), *allowed.shape).gather(-1, index.unsqueeze(-1))

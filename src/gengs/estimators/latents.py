@@ -12,7 +12,7 @@ from __future__ import annotations
 
 __all__ = ["Latents"]
 
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from torch.distributions import Categorical, Distribution, Independent
 from ..distributions.deferred import Deferred
 from ..distributions.families import tensors_of, twin_of
 from ..distributions.finite import Finite
+from ..distributions.once import once
 from ..distributions.straight_through import StraightThrough
 from ..distributions.truncate import as_finite
 from ..distributions.validation import all_finite, inside_transform, inspectable
@@ -61,12 +62,12 @@ class Latents:
         """The shape of one atom: empty for numbers."""
         return self.law.event_shape
 
-    @cached_property
+    @once
     def finite(self) -> Finite:
         """The factors' law on finitely many atoms, truncated (1e-6 of the mass) where needed."""
         return as_finite(self.law)
 
-    @cached_property
+    @once
     def mean(self) -> Tensor:
         """The factors' mean, differentiable: ``(*batch, *factors, *event)``."""
         if isinstance(self.law, Categorical):  # torch leaves it NaN
@@ -136,7 +137,9 @@ def _prepared_tensor(value: Tensor, owner: str) -> Tensor:
     result = value
     if value.is_floating_point() and value.dtype.itemsize < 4:
         result = result.float()
-    trains = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+    # a compiler cannot ask about inference mode, and compiles nothing in it
+    inference = not torch.compiler.is_compiling() and torch.is_inference_mode_enabled()
+    trains = torch.is_grad_enabled() and not inference
     return _with_checked_gradient(result, owner) if value.requires_grad and trains else result
 
 

@@ -33,10 +33,11 @@ from numbers import Real
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution, kl_divergence
+from torch.distributions import Distribution
 from torch.nn.functional import softplus
 
 from ..distributions.given import widen
+from ..distributions.kl import divergence
 from ..distributions.temperature import Schedule
 from ..distributions.validation import inspectable
 from .latents import draws_of
@@ -106,7 +107,7 @@ class Autoencoder(nn.Module, ABC):
     def kl(self, x: Tensor) -> Tensor:
         """The divergence of posterior and prior, one number per example."""
         x = intensities(x)
-        return kl_divergence(*self.laws(x)).sum(-1)
+        return divergence(*self.laws(x)).sum(-1)
 
     def _weight(self, kl_weight: float | None) -> float:
         if kl_weight is not None:
@@ -127,7 +128,7 @@ class Autoencoder(nn.Module, ABC):
         x = intensities(x)
         q, p = self.laws(x)
         costs = [self.reconstruction_cost(x, z).sum(0) for z in _draws(q, samples, x)]
-        return torch.stack(costs).sum(0) / samples + kl_divergence(q, p).sum(-1)
+        return torch.stack(costs).sum(0) / samples + divergence(q, p).sum(-1)
 
     @torch.no_grad()
     def log_likelihood(self, x: Tensor, samples: int = 100) -> Tensor:

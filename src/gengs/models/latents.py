@@ -253,7 +253,8 @@ class CountLatents(nn.Module):
                 )
             return q
         if self.kind == "explicit" or not isinstance(p, Finite):
-            check = self.level is None  # else the truncation does
+            # else the truncation does; a compiler cannot follow torch's checks
+            check = self.level is None and not torch.compiler.is_compiling()
             return _FAMILIES[type(prior)](prior, widen(raw), check)
         n = p.num_atoms
         if raw.dim() != 2 or raw.shape[1] % n:

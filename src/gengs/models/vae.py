@@ -39,8 +39,9 @@ __all__ = ["VAE"]
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution, Independent, kl_divergence
+from torch.distributions import Distribution, Independent
 
+from ..distributions.kl import divergence
 from ..distributions.temperature import Schedule
 from ..estimators.base import Estimator, as_in_training
 from ..estimators.nvil import NVIL
@@ -118,7 +119,7 @@ class VAE(Autoencoder):
 
             return self.estimator.expect(negative_log_weight, Independent(q, 1))
         cost = self.estimator.expect(lambda z: self.reconstruction_cost(x, z), Independent(q, 1))
-        return cost + weight * kl_divergence(q, p).sum(-1)
+        return cost + weight * divergence(q, p).sum(-1)
 
     def training_value(self, x: Tensor) -> Tensor:
         """The estimator's own value of the loss, with the full divergence and no gradient.
