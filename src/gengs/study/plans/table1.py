@@ -87,8 +87,8 @@ BUDGETS: Mapping[str, Size] = {
         rows=("Pois(2)",),
         columns=("RF*", "GenGS", "GenGS Imp", "MidCDF Imp"),
     ),
-    # Two hours on two cores: a part of the images, the smaller network, one prior in full
-    # and the others briefly.
+    # Two hours and a half on two cores: a part of the images, the smaller network, one prior in
+    # full and the others briefly.
     "small": Size(
         replace(
             _BASE,
