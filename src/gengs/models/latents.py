@@ -46,7 +46,6 @@ __all__ = ["CountLatents", "PosteriorKind"]
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal, cast
 
 import torch
@@ -60,13 +59,14 @@ from torch.distributions import (
     Poisson,
 )
 
-from ..distributions.families import tensors_of, twin_of
+from ..distributions.families import tensors_of
 from ..distributions.finite import Finite
 from ..distributions.given import widen
 from ..distributions.scored import with_scores
 from ..distributions.truncate import cut_to, truncate
 from ..distributions.truncated import Truncated
 from ..distributions.validation import ends_of, inspectable
+from .moving import moved_like
 
 PosteriorKind = Literal["explicit", "implicit"] | Callable[[Tensor], Distribution]
 """How raw outputs become a posterior; a function of your own gives the factors' law."""
@@ -268,33 +268,14 @@ class CountLatents(nn.Module):
         """Laws are no modules: their tensors move with the model here."""
         super()._apply(fn, recurse)
         if self._fixed is not None:
-            prior, cut = (_moved(law, partial(_placed, fn)) for law in self._fixed)
-            self._fixed = prior, cut
+            prior, cut = self._fixed
+            self._fixed = moved_like(prior, fn), moved_like(cut, fn)
         return self
 
     def extra_repr(self) -> str:
         kind = self.kind if isinstance(self.kind, str) else "function"
         rule = f", mass={self.mass}" if self.mass is not None else ""
         return f"{self.prior}, {kind} posterior{rule}"
-
-
-def _placed(fn: Callable[[Tensor], Tensor], tensor: Tensor) -> Tensor:
-    """A constant where ``fn`` puts a module's tensors; it is moved also where they are emptied."""
-    like = fn(torch.empty_like(tensor))
-    dtype = torch.promote_types(like.dtype, torch.float32)
-    return tensor.to(like.device, dtype if tensor.is_floating_point() else like.dtype)
-
-
-def _moved(law: Distribution, fn: Callable[[Tensor], Tensor]) -> Distribution:
-    if isinstance(law, Truncated):
-        return law.moved(lambda part: fn(part) if isinstance(part, Tensor) else _moved(part, fn))
-    twin = twin_of(law)
-    for name, part in vars(law).items():
-        if isinstance(part, Tensor):
-            vars(twin)[name] = fn(part)
-        elif isinstance(part, Distribution):
-            vars(twin)[name] = _moved(part, fn)
-    return twin
 
 
 def draws_of(law: Distribution, samples: int) -> Tensor:
