@@ -20,11 +20,16 @@ from typing import Literal
 import torch
 
 import gengs
-from gengs.experiments.training import Machine
 from gengs.experiments.vae import Vae, VaeConfig
+from gengs.runs.training import Machine
 
 BASE = VaeConfig(
-    data="mnist", images=20_000, epochs=30, evaluate_every=10, evaluation_images=10_000
+    data="mnist",
+    images=20_000,
+    decoder_input="counts",
+    epochs=30,
+    evaluate_every=10,
+    evaluation_images=10_000,
 )
 SEEDS = (0, 1, 2)
 Posterior = Literal["explicit", "implicit"]

@@ -24,8 +24,8 @@ from benchmarks.vae import ATOMS, BATCH, LATENTS, PIXELS, count_vae
 from gengs import MidCDF, TruncationWarning
 from gengs.data import Batches, load_images
 from gengs.models import GaussianVAE
-from gengs.models.networks import mlp_pair
-from gengs.subnormals import without_subnormals
+from gengs.models.vae.networks import mlp_pair
+from gengs.runs.machine import without_subnormals
 
 STEPS, SHOWN = 2_000, 200
 

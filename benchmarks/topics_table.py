@@ -22,15 +22,15 @@ from safetensors.torch import load_file
 from sklearn.decomposition import LatentDirichletAllocation
 
 import gengs
-from gengs.data.corpus import Corpus
-from gengs.data.text import load_corpus
-from gengs.experiments.topics import build_topics
+from gengs.data.text.corpus import Corpus
+from gengs.data.text.text_sets import load_corpus
+from gengs.experiments.nvpdef_experiment import build_nvpdef
 from gengs.metrics import npmi, topic_diversity
-from gengs.models.topic_words import top_words
-from gengs.study.atomic import write_atomically
+from gengs.models.topics.topic_words import top_words
+from gengs.runs.atomic import write_atomically
+from gengs.runs.records import RunFolder
 from gengs.study.paper import TABLE2, TABLE2_OTHERS
-from gengs.study.plan import Plan, Run, read_plan
-from gengs.study.records import RunFolder
+from gengs.study.plan import Plan, PlannedRun, read_plan
 
 from .timing import machine
 from .topics import lda_perplexity
@@ -69,7 +69,7 @@ def last_evaluation(folder: Path) -> dict[str, Any] | None:
     return found[-1] if found else None
 
 
-def published(run: Run) -> str:
+def published(run: PlannedRun) -> str:
     """The paper's number in the same place, "—" for its dash, nothing where there is none."""
     data, row, column = (run.labels[key] for key in ("data", "row", "column"))
     table = {**TABLE2.get(data, {}), **TABLE2_OTHERS.get(data, {})}
@@ -79,17 +79,17 @@ def published(run: Run) -> str:
     return "—" if value is None else f"{value:.0f}"
 
 
-def coherence(run: Run, folder: Path) -> tuple[float, float]:
+def coherence(run: PlannedRun, folder: Path) -> tuple[float, float]:
     """NPMI and diversity of the topics' first words, from the weights: the same ranking for all."""
     train, test = load_corpus(run.config.corpus)
-    model: Any = build_topics(run.config, train, test)[0].modules["model"]
+    model: Any = build_nvpdef(run.config, train, test)[0].modules["model"]
     weights = load_file(folder / "weights.safetensors")
     model.load_state_dict({name.removeprefix("model."): w for name, w in weights.items()})
     words = [topic.words for topic in top_words(model, train.vocabulary)]
     return float(npmi(words, train).mean()), topic_diversity(words)
 
 
-def line(run: Run, found: dict[str, Any], folder: Path) -> str:
+def line(run: PlannedRun, found: dict[str, Any], folder: Path) -> str:
     coherent, diverse = coherence(run, folder)
     cells = [
         run.labels["row"],

@@ -19,6 +19,8 @@ extensions = [
     "myst_parser",
     "sphinx_copybutton",
     "mathml",
+    "notebooks",
+    "dashboard",
     "doctest_fences",
     "estimator_facts",
     "plain_attributes",

@@ -17,9 +17,23 @@ from torch import nn
 from torch.nn import functional as F
 
 from gengs.distributions.temperature import Exponential
-from gengs.experiments.batches import Batches
-from gengs.experiments.training import Machine, Task, Training, train
-from gengs.study.random_state import seed_everything
+from gengs.runs.random_state import seed_everything
+from gengs.runs.training import Machine, Task, Training, train
+
+
+class Batches:
+    """Rows of tensors, shuffled anew in each epoch, as a function of the step."""
+
+    def __init__(self, *tensors, batch_size, seed=0):
+        self.tensors, self.batch_size, self.seed = tensors, batch_size, seed
+
+    def batch(self, step, rank=0, world=1):
+        items = len(self.tensors[0])
+        epoch, place = divmod(step, items // self.batch_size)
+        generator = torch.Generator().manual_seed(1000 * self.seed + epoch)
+        rows = torch.randperm(items, generator=generator)[place * self.batch_size :]
+        rows = rows[: self.batch_size][rank::world]
+        return tuple(tensor[rows] for tensor in self.tensors)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from gengs.estimators.spec import parse_estimator
 from gengs.experiments.annealing import anneal
-from gengs.spec import parse_estimator
 
 
 def annealed(*texts):

@@ -6,6 +6,7 @@ from frequencies import assert_mean
 from mean_gradient import assert_same_mean
 from torch.distributions import Geometric, Independent, Poisson
 
+import gengs
 from gengs import truncate
 from gengs.estimators import ArrivalTimes
 
@@ -75,7 +76,8 @@ def test_shapes_nesting_learned_costs_and_rate_zero(dtype):
         inner = Independent(Poisson(1 + weight * z1), 1)
         return estimator.expect(lambda z2: (z2 - z1).square().sum(-1), inner)
 
-    value = estimator.expect(cost, Independent(Poisson(rate), 1))
+    with pytest.warns(gengs.BoundaryWarning, match="ArrivalTimes: some parameter of Poisson"):
+        value = estimator.expect(cost, Independent(Poisson(rate), 1))
     assert value.shape == (2,)
     assert value.dtype == dtype
     value.sum().backward()
@@ -96,3 +98,9 @@ def test_refuses_other_laws_and_bad_arguments():
         ArrivalTimes(kind="step")
     with pytest.raises(ValueError, match="temperature"):
         ArrivalTimes(0.0)
+
+
+def test_too_few_arrivals_are_refused():
+    rate = torch.tensor([2.0, 500.0], requires_grad=True)
+    with pytest.raises(ValueError, match=r"arrivals=60\) is too few for rates above 40"):
+        ArrivalTimes(arrivals=60).expect(torch.sin, Poisson(rate))

@@ -13,9 +13,9 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from gengs.study import checkpoint
-from gengs.study.checkpoint import CheckpointError
-from gengs.study.random_state import random_state, restore_random_state, seed_everything
+from gengs.runs import checkpoint
+from gengs.runs.checkpoint import CheckpointError
+from gengs.runs.random_state import random_state, restore_random_state, seed_everything
 
 STATE = {"step": 7, "weights": OrderedDict(w=torch.arange(5.0)), "list": [1, (2.5, "x", None)]}
 

@@ -8,7 +8,7 @@ import scipy.sparse
 import torch
 
 from gengs.data import Corpus
-from gengs.data.corpus_folder import CorpusWriter
+from gengs.data.text.corpus_folder import write_folder
 
 
 @pytest.fixture
@@ -46,15 +46,17 @@ def test_what_a_corpus_knows(corpus, counts, where, tmp_path):
     part = corpus.take([5, 7])
     np.testing.assert_array_equal(part.counts.toarray(), dense[[5, 7]])
     assert part.labels.tolist() == [2, 1] and part.label_names == ("a", "b", "c")
-    with pytest.raises(IndexError, match=r"documents from 0 to 299, but got \[300\]"):
+    with pytest.raises(IndexError, match=r"index 300 is out of bounds .* with size 300"):
         corpus.rows([300])
 
 
 def test_long_arrays_are_summed_in_parts(corpus, monkeypatch):
-    before = corpus.tokens, corpus.document_frequency()
-    monkeypatch.setattr("gengs.data.corpus._CHUNK", 17)
+    before = corpus.tokens, corpus.document_frequency(), corpus.lengths
+    monkeypatch.setattr("gengs.data.text.corpus._BLOCK", 17)
+    monkeypatch.setattr("gengs.data.text.sparse_rows._CHUNK", 17)
     assert corpus.tokens == before[0]
     assert (corpus.document_frequency() == before[1]).all()
+    assert (corpus.lengths == before[2]).all()
 
 
 def test_empty_documents_and_empty_corpora(tmp_path):
@@ -76,8 +78,13 @@ def test_words_named_twice_are_added_up():
 
 def test_the_folder_appears_when_it_is_whole(corpus, tmp_path):
     folder = tmp_path / "corpus"
-    with CorpusWriter(folder) as writer:
-        writer.append([0, 2], [1, 1])  # and never finished
+
+    def blocks():
+        yield corpus.counts[:9]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(folder, blocks(), corpus.vocabulary)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / ".corpus.partial").mkdir()  # what a killed process left
     (tmp_path / ".corpus.partial" / "data.npy").write_bytes(b"torn")
@@ -88,15 +95,14 @@ def test_the_folder_appears_when_it_is_whole(corpus, tmp_path):
     assert Corpus.open(folder).tokens == corpus.tokens
 
 
-def test_the_writer_takes_documents_one_by_one(tmp_path):
-    with CorpusWriter(tmp_path / "corpus") as writer:
-        for words, numbers in ([[0, 2], [1, 3]], [[], []], [[1], [7]]):
-            writer.append(words, numbers)
-        assert len(writer) == 3 and writer.tokens == 11
-        writer.finish(["a", "ü", "<b>"])
+def test_blocks_of_documents_become_one_corpus(tmp_path):
+    blocks = [[[1, 0, 3]], [[0, 0, 0], [0, 7, 0]]]
+    write_folder(tmp_path / "corpus", map(scipy.sparse.csr_array, blocks), ["a", "ü", "<b>"])
     corpus = Corpus.open(tmp_path / "corpus")
     assert corpus.rows(range(3)).tolist() == [[1, 0, 3], [0, 0, 0], [0, 7, 0]]
     assert corpus.vocabulary == ("a", "ü", "<b>")
+    facts = json.loads((tmp_path / "corpus" / "corpus.json").read_text())
+    assert (facts["documents"], facts["words"], facts["nonzeros"]) == (3, 3, 3)
 
 
 def test_damaged_folders_are_refused(corpus, tmp_path):
@@ -106,14 +112,19 @@ def test_damaged_folders_are_refused(corpus, tmp_path):
     corpus.save(folder)
     facts = (folder / "corpus.json").read_text()
     (folder / "corpus.json").write_text("{")
-    with pytest.raises(ValueError, match=r"corpus\.json is damaged"):
+    with pytest.raises(ValueError, match=r"is damaged: corpus\.json: "):
         Corpus.open(folder)
     (folder / "corpus.json").write_text('{"format": "other"}')
     with pytest.raises(ValueError, match="does not describe a corpus"):
         Corpus.open(folder)
     (folder / "corpus.json").write_text(json.dumps({**json.loads(facts), "version": 9}))
-    with pytest.raises(ValueError, match=r"version 1 of a corpus .* but got 9"):
+    with pytest.raises(ValueError, match=r"a corpus \(format: gengs corpus; version: 1\)"):
         Corpus.open(folder)
+    for missing in ("documents", "words", "nonzeros"):
+        some = {name: value for name, value in json.loads(facts).items() if name != missing}
+        (folder / "corpus.json").write_text(json.dumps(some))
+        with pytest.raises(ValueError, match="its parts do not fit together"):
+            Corpus.open(folder)
     (folder / "corpus.json").write_text(facts)
     whole = (folder / "data.npy").read_bytes()
     (folder / "data.npy").write_bytes(whole[:-8])
@@ -129,16 +140,31 @@ def test_damaged_folders_are_refused(corpus, tmp_path):
 
 def test_mistakes_are_named(counts):
     words = [f"w{i}" for i in range(40)]
-    with pytest.raises(TypeError, match="a SciPy sparse matrix as `counts`, but got ndarray"):
-        Corpus(np.eye(3), "abc")
+    assert Corpus(np.eye(3), "abc").tokens == 3  # an array is a matrix, too
     with pytest.raises(ValueError, match=r"a word for each of the 40 columns .* but got 39 words"):
         Corpus(counts, words[:-1])
     with pytest.raises(ValueError, match="a label for each of the 300 documents"):
         Corpus(counts, words, [1, 2])
-    bad = counts.copy()
-    bad.data[4] = -1
-    with pytest.raises(ValueError, match=r"`counts` of at least 0, but the least one is -1"):
-        Corpus(bad, words)
-    bad.data[4] = np.nan
-    with pytest.raises(ValueError, match="some are NaN or infinite"):
-        Corpus(bad, words)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (-1, "but got -1."),
+        (np.nan, "but got nan."),
+        (np.inf, "but got inf."),
+        (0.5, "but got 0.5; weights such as tf-idf are no counts."),
+        (1e20, r"but got 1e\+20."),
+        (1e30, r"but got 1e\+30."),
+        (2**24 + 1, r"but got 1.67772e\+07."),
+    ],
+)
+def test_a_count_is_a_whole_number_of_moderate_size(counts, value, said):
+    counts.data[4] = value
+    sentence = f"counts of words in `counts`, whole numbers from 0 to 16,777,216, {said}$"
+    with pytest.raises(ValueError, match=sentence):
+        Corpus(counts, [f"w{i}" for i in range(40)])
+    counts.data[4] = 2**24
+    assert Corpus(counts, [f"w{i}" for i in range(40)]).lengths.max() >= 2**24
+    with pytest.raises(ValueError, match="counts of words in `counts`, but got complex128"):
+        Corpus(counts.astype(complex), [f"w{i}" for i in range(40)])

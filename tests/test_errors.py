@@ -151,10 +151,6 @@ TYPE_CASES = {
         lambda: gengs.truncate(gengs.Skellam(1.0, 1.0), mass=0.9),
         r"counts up from the smallest value, but Skellam has none; use tolerance=",
     ),
-    "cdf of vector atoms": (
-        lambda: gengs.Finite(torch.eye(3), logits=FLAT, event_dim=1).cdf(FLAT),
-        r"Finite\.cdf needs scalar atoms; these have event_dim=1",
-    ),
     "textual temperature": (
         lambda: gengs.Relaxed("warm", gengs.Finite(K, logits=FLAT)),
         r"`temperature`.*'warm'",

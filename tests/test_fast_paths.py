@@ -11,8 +11,6 @@ from torch.distributions import Distribution, Independent, Poisson, constraints,
 
 import gengs
 from gengs import Finite, GenGS, MidCDF, Relaxed, midcdf_sample, truncate
-from gengs.distributions.midcdf_table import _kept, _near_a_valley
-from gengs.distributions.validation import all_finite
 
 ATOMS = torch.arange(5.0)
 
@@ -135,20 +133,6 @@ def test_many_atoms_take_little_memory():
     assert grown < 200 * 1024  # kibibytes
 
 
-@pytest.mark.parametrize("spread", [2.0, 4.0, 6.0])
-def test_the_screen_finds_every_draw_beside_a_valley(spread):
-    torch.manual_seed(0)
-    probs = (torch.randn(3000, 6) * spread).softmax(-1)
-    probs[0] = torch.tensor([1e-9, 1e-13, 1.0, 0.0, 0.0, 0.0])
-    index = torch.multinomial(probs, 1)
-    kept = torch.nn.functional.pad(_kept(probs, 0.01), (1, 1), value=True)
-    beside = torch.cat([kept.gather(-1, index + k) for k in range(3)], -1).logical_not().any(-1)
-    flagged = torch.zeros(3000, dtype=torch.bool)
-    flagged[_near_a_valley(probs, index, 0.01)] = True
-    assert beside[0] and int(beside.sum()) > 20
-    assert not (beside & ~flagged).any()
-
-
 def test_wide_atoms_of_each_element_beside_narrow_logits():
     logits = torch.tensor([0.0, -7.0, -9.0, 0.0, 1.0]).repeat(3, 1).requires_grad_()
     law = Finite(torch.arange(5.0).double().repeat(3, 1), logits=logits)
@@ -157,14 +141,6 @@ def test_wide_atoms_of_each_element_beside_narrow_logits():
 
 
 # ----------------------------------------------------------------------------------------- checks
-
-
-def test_finite_numbers_whose_sum_overflows_are_finite():
-    assert all_finite(torch.full((4,), 3e38))
-    assert all_finite(torch.zeros(0)) and all_finite(torch.full((3,), 6e4, dtype=torch.float16))
-    for bad in (torch.nan, torch.inf, -torch.inf):
-        assert not all_finite(torch.tensor([1.0, bad, 2.0]))
-    assert not all_finite(torch.tensor([torch.inf, -torch.inf]))
 
 
 class _Unhashable(constraints.Constraint):

@@ -11,7 +11,7 @@ from frequencies import FALSE_ALARM
 
 import gengs
 from gengs.distributions.gumbel import conditional_gumbel, log_exponential, standard_gumbel
-from gengs.distributions.inverse import inverse_cdf_index
+from gengs.distributions.inverse_cdf import inverse_cdf_index
 
 dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 
@@ -30,6 +30,38 @@ def test_noise_is_finite_and_negated_log_exponential(dtype):
     noise = standard_gumbel(shape, dtype, generator=one)
     assert torch.isfinite(noise).all()
     assert torch.equal(noise, -log_exponential(shape, dtype, generator=other))
+
+
+@dtypes
+@pytest.mark.parametrize("end", ["lowest", "highest"])
+def test_the_extreme_uniforms_have_finite_noise(end, dtype, monkeypatch):
+    """The smallest and the largest number a generator has, fed by hand: u is never 0 and never 1.
+
+    They come once in 2**31 or more draws: no test that draws would see them.
+    """
+    one = 1 - torch.finfo(dtype).eps / 2
+
+    def word(self, low=0, high=None, generator=None):
+        top = torch.iinfo(self.dtype).max if high is None else high - 1
+        return self.fill_(low if end == "lowest" else top)
+
+    def fraction(self, low=0.0, high=1.0, generator=None):
+        return self.fill_(low if end == "lowest" else low + (high - low) * one)
+
+    def fractions(*size, generator=None, **options):
+        return torch.full(size[0], 0.0 if end == "lowest" else one, **options)
+
+    def words(low, high, size, generator=None, **options):
+        return torch.full(size, low if end == "lowest" else high - 1, **options)
+
+    monkeypatch.setattr(torch.Tensor, "random_", word)
+    monkeypatch.setattr(torch.Tensor, "uniform_", fraction)
+    monkeypatch.setattr(torch, "rand", fractions)
+    monkeypatch.setattr(torch, "randint", words)
+    noise = standard_gumbel(torch.Size([5]), dtype)
+    assert noise.isfinite().all() and (noise == noise[0]).all()
+    # the ends reach atoms of probability 1e-9, and are as far out as the steps of u allow
+    assert (20 < noise[0] < 60) if end == "lowest" else (-4 < noise[0] < -2.5)
 
 
 @dtypes

@@ -235,14 +235,14 @@ def test_huge_window_search_is_refused_before_it_is_allocated():
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
 def test_bad_parameters_are_errors_when_validating(bad, torch_validation_off):
-    """Ours are on although torch's are off."""
+    """Where they are asked for, although torch's are off."""
     value = torch.tensor([1.0, bad])
     half = torch.tensor([0.5, bad])
     for law in (Poisson(value), Geometric(half), Binomial(torch.tensor(3.0), half)):
         with pytest.raises(ValueError, match=r"expects finite values in `\w+`"):
-            gengs.truncate(law, 5)
+            gengs.truncate(law, 5, validate_args=True)
     with pytest.raises(ValueError, match=r"Skellam expects finite values in `rate_up`"):
-        gengs.Skellam(value, torch.ones(2))
+        gengs.Skellam(value, torch.ones(2), validate_args=True)
 
 
 def test_nan_logits_are_errors_when_validating(torch_validation_off):
@@ -251,15 +251,16 @@ def test_nan_logits_are_errors_when_validating(torch_validation_off):
         Categorical(logits=torch.tensor([0, NAN])),
     ):
         with pytest.raises(ValueError, match=r"`logits`"):
-            gengs.truncate(law)
+            gengs.truncate(law, validate_args=True)
     for bad in (NAN, INF):
+        logits = torch.tensor([0.0, bad])
         with pytest.raises(ValueError, match=r"`logits` without NaN or \+inf"):
-            gengs.Finite(torch.arange(2), logits=torch.tensor([0.0, bad]))
+            gengs.Finite(torch.arange(2), logits=logits, validate_args=True)
 
 
 def test_negative_rate_is_an_error_when_validating(torch_validation_off):
     with pytest.raises(ValueError, match=r"Poisson expects `rate` .* the first is -1"):
-        gengs.truncate(Poisson(torch.tensor([2.0, -1.0])), 5)
+        gengs.truncate(Poisson(torch.tensor([2.0, -1.0])), 5, validate_args=True)
 
 
 @pytest.mark.parametrize("bad", [NAN, INF])

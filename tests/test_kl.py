@@ -173,3 +173,12 @@ def test_torchs_own_pairs_are_torchs_own(q, p):
     from torch.distributions.kl import _dispatch_kl
 
     assert _dispatch_kl(type(q), type(p)).__module__ == "torch.distributions.kl"
+
+
+@pytest.mark.parametrize("kind", [Binomial, NegativeBinomial])
+def test_unequal_trials_that_nobody_looks_at_are_nan(kind):
+    q, p = (
+        kind(torch.tensor([3.0, n]), torch.tensor(0.4), validate_args=False) for n in (4.0, 5.0)
+    )
+    found = torch.distributions.kl_divergence(q, p)
+    assert found[0] == 0 and found[1].isnan()

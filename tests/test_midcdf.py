@@ -15,8 +15,8 @@ from torch.distributions import (
 
 import gengs
 from gengs import Finite, MidCDF, Skellam, midcdf_sample, truncate
-from gengs.distributions.midcdf_table import midcdf_from_table
-from gengs.testing import check_estimator
+from gengs.draws.ordered_table import midcdf_from_table
+from gengs.lab.testing import check_estimator
 
 
 def unchecked(kind, *arguments):
@@ -239,15 +239,20 @@ def test_vmap_and_compile(name):
         return midcdf_sample(make(parameter)).square().sum()
 
     torch._dynamo.reset()  # each law is a new graph, and torch gives up after eight
-    leaf = parameters.clone().requires_grad_()
-    torch.compile(step, backend="aot_eager", fullgraph=True)(leaf).backward()
-    assert torch.isfinite(leaf.grad).all()
+    found = []
+    for run in (step, torch.compile(step, backend="aot_eager", fullgraph=True)):
+        torch.manual_seed(3)  # the same draws
+        leaf = parameters.clone().requires_grad_()
+        value = run(leaf)
+        found.append((value.detach(), *torch.autograd.grad(value, leaf)))
+    for eager, compiled in zip(*found, strict=True):
+        torch.testing.assert_close(compiled, eager)
 
 
 def test_extreme_parameters_have_finite_gradients():
     rate = torch.tensor([0.0, 1e-30, 1e-6, 1e6, 1e12], requires_grad=True)
     midcdf_sample(Poisson(rate)).sum().backward()
-    assert torch.isfinite(rate.grad).all() and rate.grad[0] == 0.5
+    assert torch.isfinite(rate.grad).all() and rate.grad[0] == 1
     for law in (lambda p: Binomial(5, p), Bernoulli):
         p = torch.tensor([0.0, 1.0, 1e-12, 1 - 1e-12], requires_grad=True)
         midcdf_sample(law(p)).sum().backward()

@@ -119,15 +119,14 @@ def test_the_baseline_sends_nothing_to_the_model():
 
 def test_the_context_may_be_the_data():
     estimator = NVIL(baseline=nn.Linear(7, 1))
-    estimator.context = torch.randn(5, 7, dtype=torch.float64)
     q = Independent(Poisson(torch.ones(5, 3, dtype=torch.float64, requires_grad=True)), 1)
-    result = estimator.expect(lambda z: z.sum(-1), q)
+    data = torch.randn(5, 7, dtype=torch.float64)
+    result = estimator.expect(lambda z: z.sum(-1), q, context=data)
     result.sum().backward()
     assert result.dtype == torch.float64
     assert estimator.baseline.weight.grad.abs().sum() > 0
-    estimator.context = torch.randn(4, 7)
     with pytest.raises(ValueError, match="NVIL: `baseline` must return one number per element"):
-        estimator.expect(lambda z: z.sum(-1), q)
+        estimator.expect(lambda z: z.sum(-1), q, context=torch.randn(4, 7))
 
 
 def test_a_wider_or_narrower_law_is_served():

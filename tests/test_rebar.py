@@ -15,7 +15,7 @@ from torch.distributions import Categorical, Independent, OneHotCategorical, Poi
 
 import gengs
 from gengs.distributions.gumbel import conditional_gumbel, standard_gumbel
-from gengs.distributions.relaxed import soften
+from gengs.distributions.gumbel_softmax import soften
 from gengs.estimators import REBAR, REINFORCE, RELAX, Exact
 
 BOTH = pytest.mark.parametrize("kind", [REBAR, RELAX])
@@ -254,3 +254,10 @@ def test_a_checkpoint_restores_it(kind):
         estimator.expect(lambda z: z.square(), Poisson(rate)).sum().backward()
         results.append(rate.grad)
     torch.testing.assert_close(*results)
+
+
+@pytest.mark.parametrize("kind", [gengs.REBAR, gengs.RELAX, gengs.MuProp])
+def test_a_cost_with_steps_has_a_warning(kind):
+    rate = torch.linspace(0.5, 4.0, 100).reshape(50, 2).requires_grad_()
+    with pytest.warns(gengs.StepCostWarning, match=f"{kind.__name__}: the slope of `cost` is zero"):
+        kind().expect(lambda z: (z.floor() + 0 * z).sum(-1), Independent(Poisson(rate), 1))

@@ -6,21 +6,15 @@ import math
 import subprocess
 import sys
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 from typing import Literal
 
 import pytest
 import torch
 
-from gengs.study.config import UNRECORDED, from_json, to_json
-from gengs.study.json_lines import JsonLines
-from gengs.study.nonfinite import dumps, loads
-from gengs.study.records import RunFolder
-
-
-class Colour(Enum):
-    RED = 1
+from gengs.runs.config import UNRECORDED, from_json, to_json
+from gengs.runs.json_lines import JsonLines, dumps, loads
+from gengs.runs.records import RunFolder
 
 
 @dataclass(frozen=True)
@@ -37,7 +31,6 @@ class Config:
     pair: tuple[int, str] = (1, "x")
     data: Path | None = None
     limit: float = math.inf
-    colour: Colour = Colour.RED
     inner: Inner = Inner()
     folder: Path = field(default=Path("runs"), metadata=UNRECORDED)
 
@@ -96,22 +89,19 @@ def test_an_existing_run_is_not_overwritten(folder):
 
 def test_a_changed_value_is_named(folder):
     for config, message in [
-        (Config(learning_rate=0.2), r"learning_rate: 0\.1 -> 0\.2"),
-        (Config(inner=Inner(4)), r"inner: \{'width': 3\} -> \{'width': 4\}"),
+        (Config(learning_rate=0.2), r"learning_rate: 0\.1, now 0\.2"),
+        (Config(inner=Inner(4)), r"inner: \{'width': 3\}, now \{'width': 4\}"),
     ]:
         with pytest.raises(ValueError, match=message):
             RunFolder.open(folder, config, resume=True)
-    with pytest.raises(ValueError, match="of the experiment 'config', not 'other'"):
+    with pytest.raises(ValueError, match="by the experiment 'config', not 'other'"):
         RunFolder.open(folder, Config(), resume=True, experiment="other")
 
 
-def test_an_unknown_key_names_the_nearest(folder):
+def test_a_setting_that_there_is_not_is_named(folder):
     edit_config(folder, lambda content: content["config"].update(learnin_rate=1))
-    with pytest.raises(ValueError, match=r"'learnin_rate'.*did you mean 'learning_rate'"):
+    with pytest.raises(ValueError, match=r"\(learnin_rate: 1, now no such setting\)"):
         RunFolder.open(folder, Config(), resume=True)
-    edit_config(folder, lambda content: content.update(comand="x"))
-    with pytest.raises(ValueError, match=r"'comand'.*did you mean 'command'"):
-        RunFolder.load_config(folder)
 
 
 def test_an_integer_for_a_float_is_no_change(tmp_path):
@@ -133,8 +123,8 @@ def test_a_damaged_or_missing_config_is_an_error(folder, tmp_path):
     with pytest.raises(ValueError, match="damaged"):
         RunFolder.open(folder, Config(), resume=True)
     (folder / "config.json").write_text("{}")
-    with pytest.raises(ValueError, match="lacks the key 'experiment'"):
-        RunFolder.load_config(folder)
+    with pytest.raises(ValueError, match="has no settings in its config"):
+        RunFolder.open(folder, Config(), resume=True)
 
 
 @pytest.mark.parametrize("resume", [True, False])
@@ -164,8 +154,9 @@ def test_a_folder_in_use_is_refused(folder):
 
 def test_a_process_that_is_killed_frees_its_folder(tmp_path):
     code = (
-        "import sys, time, pathlib; from gengs.study.lock import take_lock\n"
-        "lock = take_lock(pathlib.Path(sys.argv[1])); print('ready', flush=True); time.sleep(60)"
+        "import sys, time, pathlib; from gengs.runs.records import folder_lock\n"
+        "with folder_lock(pathlib.Path(sys.argv[1])):\n"
+        "    print('ready', flush=True); time.sleep(600)"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE, text=True
@@ -206,29 +197,25 @@ def test_a_line_that_is_no_record_is_named(folder):
         RunFolder.load_records(folder)
 
 
-def test_nonfinite_numbers_survive_strict_json():
+def test_nonfinite_numbers_survive():
     record = {"a/b~": math.nan, "c": [1.0, -math.inf, {"d": math.inf}], "e": None, "f": 0.1}
-    text = dumps(record)
-    assert json.loads(text, parse_constant=pytest.fail)["a/b~"] is None
-    back = loads(text)
-    assert math.isnan(back.pop("a/b~"))
-    assert back == {"c": [1.0, -math.inf, {"d": math.inf}], "e": None, "f": 0.1}
+    assert repr(loads(dumps(record))) == repr(record)
     assert loads(dumps({"x": torch.tensor(2.5), "n": torch.tensor(math.nan)}))["x"] == 2.5
 
 
+def test_nonfinite_numbers_of_earlier_versions():
+    old = {"a/b~": None, "c": [1.0, None, {"d": None}], "e": None}
+    old["nonfinite"] = {"/a~1b~0": "nan", "/c/1": "-inf", "/c/2/d": "inf"}
+    expected = {"a/b~": math.nan, "c": [1.0, -math.inf, {"d": math.inf}], "e": None}
+    assert repr(loads(json.dumps(old))) == repr(expected)
+
+
 def test_what_is_no_record_is_refused():
-    for record, message in [
-        ({"x": torch.ones(2)}, "/x is a Tensor"),
-        ({"x": {1: 2}}, "strings as keys"),
-        ({"x": [object()]}, "/x/0 is a object"),
-    ]:
+    for record, message in [({"x": torch.ones(2)}, "a Tensor"), ({"x": [object()]}, "a object")]:
         with pytest.raises(TypeError, match=message):
             dumps(record)
-    with pytest.raises(ValueError, match="taken"):
-        dumps({"nonfinite": 1})
-    for text in ("[1]", '{"x": NaN}'):
-        with pytest.raises(ValueError, match="JSON"):
-            loads(text)
+    with pytest.raises(ValueError, match="JSON"):
+        loads("[1]")
 
 
 def test_a_config_survives_json():
@@ -247,7 +234,6 @@ def test_a_config_survives_json():
         ({"sizes": [1, "x"]}, r"config.sizes\[1\]"),
         ({"pair": [1]}, "config.pair"),
         ({"data": 3}, "config.data"),
-        ({"colour": "BLUE"}, "config.colour"),
     ],
 )
 def test_a_config_of_the_wrong_type_is_refused(values, message):
@@ -258,7 +244,7 @@ def test_a_config_of_the_wrong_type_is_refused(values, message):
 def test_an_unknown_key_inside_is_named():
     with pytest.raises(ValueError, match=r"'widht' in config\.inner; did you mean 'width'"):
         from_json(Config, {"inner": {"widht": 2}})
-    with pytest.raises(ValueError, match="'zzz' in config; expected one of colour, "):
+    with pytest.raises(ValueError, match="'zzz' in config; expected one of data, "):
         from_json(Config, {"zzz": 2})
     with pytest.raises(TypeError, match="expected a dataclass"):
         to_json({"a": 1})

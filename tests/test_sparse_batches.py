@@ -1,19 +1,21 @@
-"""Sparse batches: the rows that were asked for, each document once in an epoch, from disk too."""
+"""Batches of documents: the rows that were asked for, each once in an epoch, from disk too."""
 
 import numpy as np
 import pytest
 import scipy.sparse
 import torch
 
-from gengs.data.corpus import Corpus
-from gengs.data.sparse_batches import SparseBatches, dense_rows, word_totals
+from gengs.data import Batches
+from gengs.data.text.corpus import Corpus
+from gengs.data.text.sparse_rows import dense_rows, word_totals
 
 
 @pytest.fixture
 def counts():
-    return scipy.sparse.random_array(
-        (37, 11), density=0.3, format="csr", rng=np.random.default_rng(0)
-    )
+    rng = np.random.default_rng(0)
+    matrix = scipy.sparse.random_array((37, 11), density=0.3, format="csr", rng=rng)
+    matrix.data = np.ceil(9 * matrix.data)
+    return matrix
 
 
 def test_dense_rows_are_the_matrix_rows(counts):
@@ -27,11 +29,14 @@ def test_a_word_that_is_named_twice_counts_twice():
     assert dense_rows(twice, [0]).tolist() == [[0.0, 3.0]]
 
 
-@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf])
+@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, 1e20])
 def test_impossible_counts_are_refused(counts, value):
     counts.data[3] = value
-    with pytest.raises(ValueError, match="expected finite counts of at least 0"):
-        dense_rows(counts, np.arange(37))
+    for read in (lambda: dense_rows(counts, np.arange(37)), lambda: word_totals(counts)):
+        with pytest.raises(ValueError, match=r"in each document, numbers from 0 to 16,777,216, "):
+            read()
+    counts.data[3] = 0.5  # scikit-learn's contract has them: a batch is no corpus
+    assert dense_rows(counts, np.arange(37)).sum() == counts.sum()
 
 
 def test_a_column_beyond_the_vocabulary_is_refused(counts):
@@ -41,8 +46,9 @@ def test_a_column_beyond_the_vocabulary_is_refused(counts):
 
 
 @pytest.mark.parametrize("block", [1, 4])
-def test_an_epoch_has_each_document_once(counts, block):
-    data = SparseBatches(counts, batch_size=5, seed=3, block=block, window=2)
+def test_an_epoch_has_each_document_once(counts, block, monkeypatch):
+    monkeypatch.setattr("gengs.data.batches._MIXED", 2)
+    data = Batches(counts, batch_size=5, seed=3, block=block)
     first, second = data.order(0), data.order(1)
     assert sorted(first.tolist()) == sorted(second.tolist()) == list(range(37))
     assert first.tolist() != second.tolist()
@@ -50,7 +56,7 @@ def test_an_epoch_has_each_document_once(counts, block):
 
 
 def test_batches_are_a_function_of_the_step(counts):
-    data, again = (SparseBatches(counts, batch_size=6, seed=1) for _ in range(2))
+    data, again = (Batches(counts, batch_size=6, seed=1) for _ in range(2))
     whole = data.batch(9)
     assert torch.equal(again.batch(9), whole)
     shares = torch.cat([data.batch(9, rank, 3) for rank in range(3)])
@@ -59,7 +65,7 @@ def test_batches_are_a_function_of_the_step(counts):
 
 def test_in_order_the_rest_comes_too(counts):
     rows = np.array([30, 2, 7, 9])
-    data = SparseBatches(counts, batch_size=3, rows=rows, shuffle=False)
+    data = Batches(counts, batch_size=3, rows=rows, shuffle=False)
     assert np.allclose(torch.cat(list(data.epoch(0))), counts.toarray()[rows])
 
 
@@ -69,7 +75,7 @@ def test_a_corpus_on_disk_gives_the_same_batches(counts, tmp_path):
     mapped = Corpus.open(tmp_path / "corpus")
     assert isinstance(mapped.data, np.memmap)
     for step in (0, 8):
-        here, there = (SparseBatches(c, batch_size=4).batch(step) for c in (counts, mapped))
+        here, there = (Batches(c, batch_size=4).batch(step) for c in (counts, mapped))
         assert torch.allclose(here, there)
     assert np.allclose(word_totals(mapped), counts.toarray().sum(0))
 
@@ -80,4 +86,4 @@ def test_a_corpus_on_disk_gives_the_same_batches(counts, tmp_path):
 )
 def test_settings_are_checked(counts, settings, sentence):
     with pytest.raises(ValueError, match=sentence):
-        SparseBatches(counts, **settings)
+        Batches(counts, **settings)

@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from gengs.subnormals import without_subnormals
+from gengs.runs.machine import without_subnormals
 
 # where a processor cannot, torch says so
 CAN = torch.set_flush_denormal(True) and torch.set_flush_denormal(False)
@@ -65,12 +65,13 @@ def test_all_threads_of_a_command_do_without():
     program = """
 import torch
 from gengs.experiments import vae
+from gengs.runs import training
 torch.set_num_threads(2)
 seen = []
 def train(*_, **__):
     seen.append(int((torch.full((1 << 20,), 1e-30) * 1e-12).count_nonzero()))
     return []
-vae.train = train
+training.train = train
 vae.Vae(vae.VaeConfig(images=100, epochs=1, network="64-32", latents=2)).run()
 print(seen)
 """

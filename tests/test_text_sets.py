@@ -9,10 +9,10 @@ import pytest
 import scipy.sparse
 import torch
 
-from gengs.data import CORPORA, Corpus, load_corpus, rcv1
-from gengs.data.counts_file import read_counts
-from gengs.data.feat import read_feat, read_vocabulary
-from gengs.data.sample import sample_documents
+from gengs.data import CORPORA, Corpus, load_corpus
+from gengs.data.text import rcv1
+from gengs.data.text.counts_files import read_counts, read_feat, read_vocabulary
+from gengs.data.text.text_sets import sample_documents
 
 DATA = os.environ.get("GENGS_DATA")
 SHARED = DATA and all(Path(DATA, name).is_dir() for name in ("20news", "rcv1_sample", "imdb"))
@@ -73,7 +73,7 @@ def test_missing_files_say_where_to_put_them(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("GENGS_DATA", "")
     for name, file in (
-        ("reuters", "reuters21578/topics.txt"),
+        ("reuters", "reuters21578/train.feat"),
         ("rcv1", r"rcv1/lyrl2004_tokens_train\.dat"),
         ("imdb", "imdb/train_bow.npz"),
     ):
@@ -111,7 +111,7 @@ def stories():
 def test_rcv1_from_token_files(tmp_path, monkeypatch, stories):
     """The whole way, from five files of real documents to a mapped corpus in the cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(rcv1, "DOCUMENTS", 500)
+    monkeypatch.setattr(rcv1, "_STORIES", 500)
     monkeypatch.setattr(rcv1, "_TEST", 60)
     parts = np.array_split(np.arange(500), 5)
     for name, end, part in zip(rcv1.FILES, ["", ".gz", ".gz", "", ".gz"], parts, strict=True):
@@ -136,13 +136,11 @@ def test_rcv1_from_token_files(tmp_path, monkeypatch, stories):
 def test_rcv1_words_and_split(tmp_path, stories):
     path = tmp_path / "tokens.dat"
     write_tokens(path, range(100), stories)
-    rcv1.convert_rcv1([path], tmp_path / "made", test=10, words=50)
+    rcv1.convert_rcv1([path], tmp_path / "made", 100, test=10, words=50)
     train, test = (Corpus.open(tmp_path / "made" / part) for part in ("train", "test"))
     assert len(train) == 90 and len(test) == 10 and train.words == 50
     with pytest.raises(ValueError, match=r"expected 804,414 stories .* but got 100"):
-        rcv1.convert_rcv1([path], tmp_path / "made", documents=rcv1.DOCUMENTS)
-    with pytest.raises(ValueError, match="1 to 99 stories for `test`, but got 100"):
-        rcv1.convert_rcv1([path], tmp_path / "made", test=100)
+        rcv1.convert_rcv1([path], tmp_path / "made", 804_414)
 
 
 def test_token_files_of_another_form(tmp_path, stories):
@@ -150,6 +148,7 @@ def test_token_files_of_another_form(tmp_path, stories):
     for text, message in (
         ("word", r"expected '\.I number', then '\.W', in line 1 of .*, but got 'word'"),
         (".I x\n.W\na", r"in line 1 of .*, but got '\.I x'"),
+        (".I 3\n.I 4\n", r"in line 2 of .*, but got '\.I 4'"),
         (".I 3\na\n", r"in line 2 of .*, but got 'a'"),
         (".I 3\n.W\na\n.I 4\n", r"expected '\.W' after line 4 of .*, but the file ends"),
     ):
@@ -172,10 +171,13 @@ def test_feat_files(tmp_path):
     assert corpus.rows(range(3)).tolist() == [[4, 1, 0, 0], [0] * 4, [0, 0, 2, 0]]
     assert corpus.labels.tolist() == [3, 7, 1]
     for line, message in (
-        ("1 5:1", r"ids from 1 to 4 .* line 2 of .*, but got ids from 5 to 5"),
-        ("1 0:1", r"ids from 1 to 4 .* but got ids from 0 to 0"),
-        ("1 2:-3", "a least count of -3"),
-        ("1 2", r"expected 'label id:count ...' in line 2 of .*, but got '1 2'"),
+        ("1 1:1 5:1", r"ids from 1 to 4 and counts .* line 2 of .*, but got '5:1'"),
+        ("1 0:1", r"ids from 1 to 4 .* but got '0:1'"),
+        ("1 2:-3", "counts from 0 to 16,777,216 in line 2 of .*, but got '2:-3'"),
+        ("1 2:16777217", "but got '2:16777217'"),
+        (f"1 2:1{'0' * 400}", "counts from 0 to 16,777,216 in line 2 of .*, but got '2:10+'.$"),
+        ("1 2:0.5", "whole numbers, in line 2 of .*, but got '1 2:0.5'"),
+        ("1 2", r"expected 'label id:count ...', whole numbers, in line 2 of .*, but got '1 2'"),
         ("1 2:3:4", "in line 2 of .*, but got '1 2:3:4'"),
         ("x 2:3", "in line 2 of .*, but got 'x 2:3'"),
         ("1 2:x", "in line 2 of .*, but got '1 2:x'"),
@@ -195,7 +197,7 @@ def test_vocabulary_files(tmp_path):
     for content, message in (
         (b"a\nb\na 3\n", "each word once in .*, but 'a' is in lines 1 and 3"),
         (b"a\n\nb\n", "a word in line 2 of .*, but it is empty"),
-        (b"a\n\xff\n", "line 2 of .* is not UTF-8"),
+        (b"a\n\xff\n", "line 2 of .* is not utf-8"),
         (b"", "expected words in .*, but the file is empty"),
     ):
         path.write_bytes(content)
@@ -220,7 +222,11 @@ def test_counts_files(tmp_path):
         read_counts(path)
     arrays = {"data": [1.0], "indptr": [0, 1], "shape": [1, 1], "format": b"csr"}
     np.savez(path, indices=[7], **arrays)
-    with pytest.raises(ValueError, match="not sound"):
+    with pytest.raises(ValueError, match="cannot be read as a sparse matrix"):
         read_counts(path)
+    for value, said in ((0.5, "0.5; weights such as tf-idf are no counts"), (1e30, r"1e\+30")):
+        scipy.sparse.save_npz(path, matrix * value / 2)
+        with pytest.raises(ValueError, match=rf"in .*counts\.npz, whole numbers .* but got {said}"):
+            read_counts(path)
     with pytest.raises(FileNotFoundError):
         read_counts(tmp_path / "none.npz")

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse
 
 from gengs.data import Corpus, load_corpus
-from gengs.data.sample import sample_documents
-from gengs.data.words import ENGLISH, Words, read_stop_words
+from gengs.data.text.text_sets import sample_documents
+from gengs.data.text.vocabulary import ENGLISH, Words, read_stop_words
 from gengs.metrics import CoOccurrence, c_v, inverted_rbo, npmi, topic_diversity
 
 

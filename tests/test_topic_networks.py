@@ -7,12 +7,14 @@ import torch
 from torch.distributions import Poisson, kl_divergence
 
 from gengs import Exact, MidCDF, truncate
+from gengs.estimators.spec import parse_estimator
 from gengs.models import NVDM, NVPDEF, BagEncoder, PositiveLinear, perplexity
-from gengs.models.bag_of_words import WordDecoder, thinned
-from gengs.models.poisson_layer import PoissonLayer
-from gengs.models.topic_recipe import document_weights, topic_network, topic_optimizer
-from gengs.models.topic_words import branches, top_words, topics_as_json
-from gengs.spec import parse_estimator
+from gengs.models.topics.bag_encoder import thinned
+from gengs.models.topics.document_weights import document_weights
+from gengs.models.topics.layers import PoissonLayer
+from gengs.models.topics.topic_training import topic_optimizer
+from gengs.models.topics.topic_words import branches, top_words, topics_as_json
+from gengs.models.topics.word_decoder import WordDecoder
 
 WORDS = 12
 
@@ -179,9 +181,9 @@ def test_thinning_keeps_the_share_and_spares_evaluation():
 
 
 def test_documents_count_the_same_or_tokens_do():
-    x = torch.tensor([[4.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
-    assert document_weights(x, "documents", 2.0).tolist() == [0.5, 1.0, 1.0]
-    assert document_weights(x, "tokens", 2.0).tolist() == [1.0, 1.0, 1.0]
+    lengths = torch.tensor([4.0, 2.0, 0.0, 128.0])
+    assert document_weights(lengths, "documents", 2.0).tolist() == [0.5, 1.0, 1.0, 0.015625]
+    assert document_weights(lengths, "tokens", 2.0).tolist() == [1.0, 1.0, 1.0, 0.15625]
 
 
 def test_words_of_topics_and_the_forest_above_them():
@@ -206,7 +208,7 @@ def test_training_finds_planted_topics():
     rates[:200, :half], rates[200:, half:] = 2.0, 2.0
     x = torch.poisson(rates)
     unigram = (x.sum(0) + 0.5) / (x.sum(0) + 0.5).sum()
-    model = topic_network(WORDS, unigram, MidCDF(), topics=2, rates=3.0, level=15, hidden=(16,))
+    model = NVPDEF(BagEncoder(WORDS, (16,)), MidCDF(), (2,), 3.0, 15, "tilted", unigram=unigram)
     optimizer = topic_optimizer(model, 1e-2)
     for _ in range(150):
         optimizer.zero_grad()

@@ -14,10 +14,10 @@ import pytest
 import scipy.sparse
 
 import gengs
+from gengs.apps.topics.source import excerpt
+from gengs.apps.topics.topics_page import training_curve
 from gengs.cli import main
-from gengs.data.sample import sample_documents
-from gengs.topics.curve import training_curve
-from gengs.topics.source import excerpt
+from gengs.data.text.text_sets import sample_documents
 
 SMALL = ["--topics", "4", "--hidden", "16", "--epochs", "3", "--min-df", "3", "--no-progress"]
 HOSTILE = "<script>alert('x')</script> & <img src=x onerror=alert(1)> \"quoted\""
@@ -37,7 +37,7 @@ def write_jsonl(path, rows):
 
 def gengs_topics(*arguments):
     command = [sys.executable, "-m", "gengs", "topics", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=180)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 @pytest.fixture(scope="module")
@@ -64,13 +64,20 @@ def test_the_folder_has_everything(fitted):
             "document_topics.npy", "model", "run", "corpus"} <= names  # fmt: skip
     assert not [name for name in names if name.endswith(".partial")]
     head, table = read_table(out / "document_topics.csv")
-    assert head == ["document", "line", "name", "words", "topic0", "topic1", "topic2", "topic3"]
+    assert head == [
+        "document",
+        "line",
+        "name",
+        "words",
+        "strongest",
+        *(f"topic{k}" for k in range(4)),
+    ]
     assert [row[2] for row in table] == [row["id"] for row in rows]
     assert [int(row[1]) for row in table] == list(range(1, len(rows) + 1))
     assert [row[3] for row in table[-3:-1]] == ["0", "0"]  # kept, as documents without words
     values = np.load(out / "document_topics.npy", allow_pickle=False)
     assert values.shape == (len(rows), 4) and values.dtype == np.float32
-    np.testing.assert_allclose([[float(x) for x in row[4:]] for row in table], values, rtol=1e-3)
+    np.testing.assert_allclose([[float(x) for x in row[5:]] for row in table], values, rtol=1e-3)
     model = gengs.TopicModel.load(out / "model" / "model.safetensors")
     corpus = gengs.data.Corpus.open(out / "corpus")
     np.testing.assert_allclose(model.transform(corpus), values, rtol=1e-4)
@@ -78,7 +85,13 @@ def test_the_folder_has_everything(fitted):
     assert len(topics["topics"]) == 4 and len(topics["hierarchy"]) == 2
     lines = (out / "topics.txt").read_text().splitlines()
     for number, (line, topic) in enumerate(zip(lines, model.topics(15), strict=True)):
-        assert line == f"{number}\t{' '.join(topic.words)}"
+        fields = [str(number), " ".join(topic.words), f"{100 * topic.share:.1f} %", topic.note]
+        assert line.split("\t") == fields[: None if topic.note else -1]
+    found = [topic.share for topic in model.topics()]
+    assert found == sorted(found, reverse=True)
+    strongest = model.strongest(corpus)
+    assert [row[4] for row in table] == [" ".join(str(k) for k, _ in one) for one in strongest]
+    assert all(row[4] == "" for row in table[-3:-1])  # no words, no theme
     records = map(json.loads, (out / "run" / "records.jsonl").read_text().splitlines())
     last = [record for record in records if record["kind"] == "evaluation"][-1]
     assert {"perplexity_test", "npmi", "diversity", "inverted_rbo"} <= set(last)
@@ -89,8 +102,13 @@ def test_the_page_is_self_contained_and_escaped(fitted):
     assert "<script" not in page and "<img" not in page and "onerror=alert(1)>" not in page
     assert "default-src 'none'" in page
     assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#)""", page)  # links within it alone
-    assert page.count('class="card"') == 4 and "Hierarchy" in page and "<polyline" in page
+    assert (
+        len(re.findall('class="card[ "]', page)) == 4
+        and "Hierarchy" in page
+        and "<polyline" in page
+    )
     assert "2 documents have no word of the vocabulary" in " ".join(page.split())
+    assert "NPMI, counted in whole documents (gensim's c_npmi" in " ".join(page.split())
     for anchor in re.findall(r'href="#([^"]+)"', page):
         assert f'id="{anchor}"' in page
 
@@ -122,6 +140,10 @@ def test_apply(fitted, tmp_path, capsys):
                  str(tmp_path / "all.npy")]) == 0  # fmt: skip
     expected = np.load(fitted / "out" / "document_topics.npy")
     np.testing.assert_allclose(np.load(tmp_path / "all.npy"), expected, rtol=1e-4)
+    assert main(["topics", "apply", model, str(fitted / "corpus.jsonl"), "--values", "proportions",
+                 "-o", str(tmp_path / "shares.npy")]) == 0  # fmt: skip
+    shares = np.load(tmp_path / "shares.npy")
+    assert shares.shape == expected.shape and np.allclose(shares.sum(1), 1, atol=1e-5)
     refined = [str(tmp_path / name) for name in ("refined.npy", "again.npy")]
     for file in refined:
         main(["topics", "apply", model, str(fitted / "corpus.jsonl"), "--refine", "3", "-o", file])
@@ -159,7 +181,7 @@ def test_killed_and_resumed_is_the_same(tmp_path):
     command = [sys.executable, "-m", "gengs", "topics", "fit", *settings, tmp_path / "killed"]
     one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}  # as this process has
     killed = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=one_thread)
-    end = time.monotonic() + 120
+    end = time.monotonic() + 600
     records = tmp_path / "killed" / "run" / "records.jsonl"
     while not (records.exists() and records.read_text().count("\n") > 3):
         assert killed.poll() is None and time.monotonic() < end
@@ -192,9 +214,9 @@ def test_files_that_cannot_be_read(tmp_path, capsys):
         (b'{"text": "one"}\n{"text": \n', "line 2 of .* does not parse"),
         (b'{"text": "one"}\n{"body": "b"}\n', "line 2 of .* has no field 'text'"),
         (b'{"text": "one"}\n\xff\n', "line 2 of .* is not utf-8"),
-        (b'{"text": "' + b"w" * 3000 + b'"}\n', "line 1 of .* is longer than 2,000 bytes"),
+        (b'{"text": "' + b"w" * 3000 + b'"}\n', "line 1 of .* is longer than 2,000 characters"),
         (b'{"text": "the and"}\n' * 9, "vocabulary is empty: all 2 words are stop words"),
-        (b'{"text": "word"}\n' * 12, "vocabulary is empty: of 1 words, 0 are in fewer than 5"),
+        (b'{"text": "word"}\n' * 12, "empty: of 1 words in 12 documents, 0 are in fewer than 5"),
     ):
         path.write_bytes(content)
         said = fails(capsys, "fit", path, "-o", out, "--longest-line", 2000)
@@ -205,9 +227,66 @@ def test_files_that_cannot_be_read(tmp_path, capsys):
     fails(capsys, "fit", path, "-o", out)
     assert out.is_dir()  # it was there before
     assert "there is no file" in fails(capsys, "fit", tmp_path / "none.txt", "-o", out)
-    assert "ends in .txt" in fails(capsys, "fit", tmp_path, "-o", out)
+    assert "a file that ends in .txt" in fails(capsys, "fit", sys.executable, "-o", out)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert f"files in the folder {empty}, but it has" in fails(capsys, "fit", empty, "-o", out)
     np.savez(tmp_path / "counts.npz", a=np.eye(2))
     assert "expected --vocabulary" in fails(capsys, "fit", tmp_path / "counts.npz", "-o", out)
+
+
+def test_a_folder_of_text_files(tmp_path, capsys):
+    letters, out = tmp_path / "letters", tmp_path / "out"
+    for row in documents()[:60]:
+        file = letters / row["id"][0] / f"{row['id']}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(row["text"])
+    names = sorted(file.relative_to(letters).as_posix() for file in letters.rglob("*.txt"))
+    assert "outside of" in fails(capsys, "fit", letters, "-o", letters / "out", *SMALL)
+    settings = ["fit", str(letters), "-o", str(out), *SMALL]
+    assert main(["topics", *settings]) == 0
+    _, rows = read_table(out / "document_topics.csv")
+    assert [row[2] for row in rows] == names and len(names) == 60
+    assert [int(row[1]) for row in rows] == list(range(1, 61))
+    page = (out / "index.html").read_text()
+    assert "<h1>Topics: letters<" in page and sum(name in page for name in names) >= 5
+    again = tmp_path / "again.npy"
+    assert main(["topics", "apply", str(out), str(letters), "-o", str(again)]) == 0
+    np.testing.assert_allclose(np.load(again), np.load(out / "document_topics.npy"), rtol=1e-4)
+    assert main(["topics", *settings, "--resume"]) == 0
+    moved = letters / names[3]  # neither a size nor a time of a file is another one afterwards
+    moved.rename(moved.with_name("other.txt"))
+    assert "changed or is another one" in fails(capsys, *settings, "--resume")
+    moved.with_name("other.txt").write_bytes(b"sch\xf6n")
+    for command in (["fit", letters, "-o", tmp_path / "new"], ["apply", out, letters]):
+        said = fails(capsys, *command)
+        assert "other.txt is not utf-8 (byte 0xf6, place 4); give its `encoding`" in said
+
+
+@pytest.mark.parametrize("form", ["npz", "feat"])
+def test_only_counts_are_counts(tmp_path, capsys, form):
+    """The same numbers are refused by fit and by apply, with the same sentence, and at once."""
+    counts = np.random.default_rng(0).poisson(1.0, (40, 4)).astype(float)
+    (tmp_path / "vocab.txt").write_text("one\ntwo\nthree\nfour\n")
+    path, words = tmp_path / f"counts.{form}", ["--vocabulary", tmp_path / "vocab.txt"]
+
+    def write(value):
+        counts[7, 2] = value
+        if form == "npz":
+            return scipy.sparse.save_npz(path, scipy.sparse.csr_array(counts))
+        rows = (" ".join(f"{k}:{n:.16g}" for k, n in enumerate(row, 1) if n) for row in counts)
+        return path.write_text("".join(f"1 {row}\n" for row in rows))
+
+    write(3)
+    assert main(["topics", "fit", str(path), "-o", str(tmp_path / "out"), *map(str, words),
+                 *SMALL]) == 0  # fmt: skip
+    for value in (0.5, 0.37, -2, 1e20, 1e30, 2**24 + 1):
+        write(value)
+        said = [fails(capsys, "fit", path, "-o", tmp_path / "new", *words, *SMALL),
+                fails(capsys, "apply", tmp_path / "out", path, "-o", tmp_path / "new.csv", *words)
+                ]  # fmt: skip
+        assert said[0] == said[1] and "count" in said[0], said
+        assert not (tmp_path / "new").exists() and not (tmp_path / "new.csv").exists()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from gengs.cli import main
-from gengs.study.records import RunFolder
+from gengs.runs.records import RunFolder
 
 SMALL = ["--latents", "6", "--network", "64-32", "--epochs", "2", "--images", "400",
          "--evaluation-images", "100", "--no-progress"]  # fmt: skip
@@ -17,7 +17,7 @@ SMALL = ["--latents", "6", "--network", "64-32", "--epochs", "2", "--images", "4
 
 def vae(out, *arguments):
     command = [sys.executable, "-m", "gengs", "vae", "--out", str(out), *SMALL, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 def evaluations(out):
@@ -28,7 +28,8 @@ def evaluations(out):
 @pytest.mark.parametrize(
     "settings",
     [
-        ["--estimator", "MidCDF"],
+        ["--estimator", "MidCDF(2)"],
+        ["--estimator", "MidCDF", "--posterior", "implicit", "--decoder-input", "counts"],
         ["--estimator", "GenGS", "--posterior", "explicit", "--prior", "negative-binomial(3, 0.5)"],
         ["--estimator", "VIMCO(3)", "--prior", "geometric(0.5)", "--kl-warm-up", "5"],
         ["--estimator", "ArrivalTimes", "--posterior", "explicit", "--level", "0"],
@@ -62,6 +63,8 @@ def test_the_same_command_gives_the_same_bytes(tmp_path):
         (["--prior", "normal(0)"], "there is no law"),
         (["--estimator", "Magic"], "there is no estimator"),
         (["--posterior", "implicit", "--level", "0"], "implicit posterior needs"),
+        (["--level", "0"], "tilted posterior needs"),
+        (["--gaussian-draws", "0"], "at least 1 for --gaussian-draws"),
         (["--images", "5", "--batch-size", "10"], "batch_size"),
         (["--latents", "0"], "at least 1 for --latents"),
         (["--checkpoint-steps", "0"], "at least 1 for --checkpoint-steps"),
@@ -87,6 +90,7 @@ def test_bad_usage(tmp_path, arguments, sentence, capsys):
     [
         ("binomial(5, 0.3)", "implicit"),
         ("binomial(5, 0.3)", "explicit"),
+        ("binomial(5, 0.3)", "tilted"),
         ("bernoulli(0.3)", "implicit"),
         ("categorical([1, 2, 3])", "implicit"),
     ],
@@ -107,7 +111,8 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path, capsys):
 
 def test_the_gaussian_reference_and_the_pictures(tmp_path):
     out = tmp_path / "run"
-    done = vae(out, "--prior", "gaussian", "--tensorboard", "--evaluate-every", "1")
+    gaussian = ["--prior", "gaussian", "--gaussian-draws", "2"]
+    done = vae(out, *gaussian, "--tensorboard", "--evaluate-every", "1")
     assert done.returncode == 0, done.stderr
     assert len(evaluations(out)) == 2
     for name, rows in (("reconstructions", 6), ("samples", 6)):
@@ -128,7 +133,7 @@ def test_two_processes_train_as_one_with_the_same_global_batch(tmp_path):
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     arguments = ["--out", str(tmp_path / "two"), "--accelerator", "cpu", *SMALL, *settings]
     command = [*launch, "-m", "gengs", "vae", *arguments]
-    two = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    two = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert two.returncode == 0, two.stderr
     assert "find_unused_parameters" not in two.stderr
     records = [RunFolder.load_records(tmp_path / name) for name in ("one", "two")]

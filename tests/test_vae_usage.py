@@ -4,9 +4,10 @@ import copy
 
 import pytest
 import torch
-from tiny_vae import IMAGES, LATENTS, PIXELS, tiny
+from tiny_vae import IMAGES, LATENTS, LEVEL, PIXELS, tiny
 from torch import nn
 from torch.distributions import Categorical, Independent, Normal, Poisson
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import gengs
 from gengs.models import VAE, mlp, mlp_pair
@@ -79,7 +80,7 @@ def test_prior_samples_follow_the_prior():
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("posterior", ["explicit", "implicit"])
+@pytest.mark.parametrize("posterior", ["explicit", "implicit", "tilted"])
 def test_a_model_in_half_precision(dtype, posterior):
     """Its laws and costs are in float32; the value is that of the model up to the weights' digits.
 
@@ -98,7 +99,7 @@ def test_a_model_in_half_precision(dtype, posterior):
 
 
 @pytest.mark.parametrize("estimator", [gengs.MidCDF(), gengs.GenGS(0.5), gengs.RLOO(4)])
-@pytest.mark.parametrize("posterior", ["explicit", "implicit"])
+@pytest.mark.parametrize("posterior", ["explicit", "implicit", "tilted"])
 def test_a_batch_without_images(estimator, posterior):
     model = tiny(estimator, posterior)
     loss = model.loss(IMAGES[:0])
@@ -176,3 +177,27 @@ def test_presets_mirror_each_other():
 def test_normal_is_no_count_prior():
     with pytest.raises(TypeError, match="explicit posterior"):
         tiny(prior=Normal(0.0, 1.0), level=None)
+
+
+class HostReads(TorchDispatchMode):
+    """Counts how often a number is read out of a tensor: on an accelerator, that waits."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.count += "_local_scalar_dense" in function.__name__ or "nonzero" in function.__name__
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("posterior", ["explicit", "implicit", "tilted"])
+@pytest.mark.parametrize("estimator", [gengs.MidCDF(2), gengs.GenGS(0.5), gengs.RLOO(4)], ids=repr)
+def test_without_checks_a_step_reads_no_number(posterior, estimator):
+    """With them: of the pixels, the law, the cost and, on the way back, the gradient."""
+    level = LEVEL if posterior == "implicit" else 20  # where little is lumped, nothing to warn of
+    for validate, most in ((True, 4), (False, 0)):
+        model = tiny(estimator, posterior, level=level, validate_args=validate)
+        with HostReads() as reads:
+            model.loss(IMAGES).mean().backward()
+        assert validate == bool(reads.count) and reads.count <= most

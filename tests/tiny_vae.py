@@ -15,7 +15,7 @@ def tiny(estimator=None, posterior="explicit", prior=None, **settings):
     """Two latents, few atoms: everything can be enumerated."""
     torch.manual_seed(5)
     settings = {"level": LEVEL, "latents": LATENTS} | settings
-    width = LEVEL if posterior == "implicit" else 1
+    width = {"implicit": LEVEL, "tilted": 2}.get(posterior, 1)
     encoder, decoder = mlp([PIXELS, LATENTS * width]), mlp([LATENTS, 8, PIXELS], nn.Tanh)
     prior = Poisson(torch.tensor(1.3)) if prior is None else prior
     return VAE(encoder, decoder, prior, estimator or gengs.RLOO(4), posterior, **settings).double()

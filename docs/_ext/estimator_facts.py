@@ -25,6 +25,9 @@ class Facts(SphinxDirective):
             "Needs df/dz": "yes" if facts["needs cost gradient"] else "no",
             "Learns parts of its own": "yes" if facts["learns"] else "no",
             "Works on": facts["needs"],
+            "In vmap(grad(...))": "yes" if facts["vmap"] else "no, it says why",
+            "In torch.compile(fullgraph=True)": "yes" if facts["compile"] else "no, it says why",
+            "At a boundary": "the one-sided derivative" if facts["boundary"] else "a warning",
             "Evaluations of the cost": f"{facts['evaluations']} with the default settings",
             "Reference": f"{facts['reference']} ({facts['year']})",
         }
@@ -39,8 +42,8 @@ class Catalogue(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         lines = [".. list-table::", "   :header-rows: 1", ""]
-        head = ("estimator", "in papers", "unbiased", "needs df/dz", "learns", "works on", "year")
-        rows = [head]
+        head = ("estimator", "in papers", "unbiased", "needs df/dz", "learns", "works on")
+        rows = [(*head, "vmap", "compile", "year")]
         for facts in gengs.catalogue():
             name = str(facts["estimator"])
             unbiased = "yes" if facts["unbiased"] else ""
@@ -52,6 +55,8 @@ class Catalogue(SphinxDirective):
                     "yes" if facts["needs cost gradient"] else "",
                     "yes" if facts["learns"] else "",
                     str(facts["needs"]),
+                    "yes" if facts["vmap"] else "",
+                    "yes" if facts["compile"] else "",
                     str(facts["year"]),
                 )
             )

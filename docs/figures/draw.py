@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from torch.distributions import Poisson
 
 import gengs
+from gengs.lab.palette import HUES, full_decades, kind_of
 
 LIGHT = {
     "ink": "#24292f",
@@ -21,6 +22,7 @@ LIGHT = {
     "blue": "#2171b5",
     "red": "#d94801",
     "green": "#238b45",
+    **{kind: light for kind, (light, _) in HUES.items()},
 }
 DARK = {
     "ink": "#d7dce2",
@@ -28,6 +30,7 @@ DARK = {
     "blue": "#6baed6",
     "red": "#fd8d3c",
     "green": "#74c476",
+    **{kind: dark for kind, (_, dark) in HUES.items()},
 }
 Palette = dict[str, str]
 
@@ -96,7 +99,7 @@ def gradients(c: Palette) -> Figure:
         torch.manual_seed(0)
         single = _single_gradients(estimator, many, rate)
         heights = torch.histogram(single, edges).hist
-        low, colour = len(estimators) - 1 - i, c["red"] if name == "MidCDF" else c["blue"]
+        low, colour = len(estimators) - 1 - i, c[kind_of(name)]
         axes.stairs(
             low + 0.82 * heights / heights.max(), edges, baseline=low, fill=True, color=colour
         )
@@ -137,25 +140,31 @@ def temperature_trade(c: Palette) -> Figure:
     )
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
-    line = [(row.variance, row.bias) for row in result if row.estimator.startswith("GenGS")]
-    axes.plot(*zip(*line, strict=True), "o-", color=c["blue"], ms=4)
-    for tau, place in zip(taus, line, strict=True):
+    relaxed = [row for row in result if row.estimator.startswith("GenGS")]
+    line = [(row.variance, row.bias) for row in relaxed]
+    bars = [2 * row.bias_error for row in relaxed]
+    axes.errorbar(*zip(*line, strict=True), bars, fmt="o-", color=c["gengs"], ms=4, capsize=2)
+    for tau, (x, y), bar in zip(taus, line, bars, strict=True):
         if tau in (2.0, 1.0, 0.5, 0.25, 0.1):
-            _label(axes, f"τ = {tau:g}", place, (0, -14), c["blue"])
-    axes.text(line[1][0] * 1.25, line[1][1], "GenGS", color=c["blue"], va="center")
+            shift = (24, 0) if tau == 2 else (0, -12)  # beside the line, or below the bar
+            _label(axes, f"τ = {tau:g}", (x, y - bar), shift, c["gengs"])
+    axes.text(line[1][0] * 1.25, line[1][1], "GenGS", color=c["gengs"], va="center")
     above = {"UnOrd": True, "RLOO": False, "MidCDF": True, "REINFORCE": True}
     for row in result:
         name = row.estimator.partition("(")[0]
         if name in above:
-            colour = c["red"] if name == "MidCDF" else c["ink"]
-            axes.errorbar(row.variance, row.bias, 2 * row.bias_error, fmt="o", color=colour, ms=5)
-            height = 2 * row.bias_error * (1 if above[name] else -1)
+            colour, bar = c[kind_of(name)], 2 * row.bias_error
+            axes.errorbar(row.variance, row.bias, bar, fmt="o", color=colour, ms=5, capsize=2)
+            height = bar * (1 if above[name] else -1)
             shown = f"{name}(4)" if name in ("UnOrd", "RLOO") else name
-            shift = (0, 4 if above[name] else -12)
+            aside = {"UnOrd": -12, "MidCDF": 16}.get(name, 0)
+            shift = (aside, 4 if above[name] else -12)
             _label(axes, shown, (row.variance, row.bias + height), shift, colour)
     axes.axhline(0, color=c["faint"], lw=0.8, zorder=0)
     axes.set(xscale="log", xlabel="variance of a gradient", ylabel="bias (exact gradient: 1.8)")
-    axes.margins(0.08, 0.12)
+    axes.margins(y=0.12)
+    full_decades(axes, "x")
+    axes.set_title("bars: two standard errors", fontsize=8.5, loc="left", color=c["ink"])
     return figure
 
 
@@ -183,7 +192,7 @@ def midcdf(c: Palette) -> Figure:
         cdf = pmf.cumsum(0)
         middle = cdf - pmf / 2
         left.step(k, cdf, where="post", color=colour, ls=style, lw=1.2, label=f"CDF, λ = {rate:g}")
-        left.plot(k, middle, "o", color=c["red"] if rate == 3 else c["faint"], ms=5)
+        left.plot(k, middle, "o", color=c["steps"] if rate == 3 else c["faint"], ms=5)
         if rate == 3.0:
             before = middle
     for i in range(1, 7):
@@ -191,9 +200,9 @@ def midcdf(c: Palette) -> Figure:
             "",
             (float(k[i]), float(middle[i])),
             xytext=(float(k[i]), float(before[i])),
-            arrowprops={"arrowstyle": "->", "color": c["red"], "lw": 1.4},
+            arrowprops={"arrowstyle": "->", "color": c["steps"], "lw": 1.4},
         )
-    left.plot([], [], "o", color=c["red"], label="mid-CDF: half-way up each step")
+    left.plot([], [], "o", color=c["steps"], label="mid-CDF: half-way up each step")
     left.legend(frameon=False, fontsize=9, loc="lower right")
     left.set(xlabel="count", ylabel="probability", xlim=(-0.3, 8.3))
     left.set_title("The middle of each step falls as λ grows …")
@@ -201,11 +210,11 @@ def midcdf(c: Palette) -> Figure:
     right.bar(
         k.tolist(),
         (0.5 * (1 + k / 3)).tolist(),
-        color=c["red"],
+        color=c["steps"],
         width=0.6,
         label="mid-CDF: ½ (1 + z/λ)",
     )
-    right.axhline(1, color=c["blue"], lw=2, label="plain straight-through: 1")
+    right.axhline(1, color=c["relaxation"], lw=2, label="plain straight-through: 1")
     right.set(xlabel="the draw z", ylabel="dz/dλ")
     right.legend(frameon=False, fontsize=9)
     right.set_title("… so each draw moves up, the larger the more")

@@ -2,28 +2,57 @@
 
 __version__ = "0.1.0"
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import lab, models
-from .distributions import *  # noqa: F403
-from .distributions import __all__ as _laws
-from .estimators import *  # noqa: F403
-from .estimators import __all__ as _estimators
-
-__all__ = ["__version__", "lab", "models", *_laws, *_estimators]
-
 if TYPE_CHECKING:
-    from .models.topic_model import TopicModel as TopicModel
+    from . import lab as lab
+    from . import models as models
+    from .distributions import *  # noqa: F403
+    from .draws import *  # noqa: F403
+    from .estimators import *  # noqa: F403
+    from .models.topics.topic_model import TopicModel as TopicModel
+    from .programs import *  # noqa: F403
+
+_LAZY = {
+    "TopicModel": (".models.topics.topic_model", "apps"),
+    "pyro": (".integrations.pyro", "pyro"),
+    "testing": (".lab.testing", "apps"),
+}
+"""Names that need more than torch: where they are, and the extra that brings what they need."""
 
 
 def __getattr__(name: str) -> Any:
-    """``gengs.TopicModel``, imported when it is asked for: it needs scikit-learn."""
-    if name != "TopicModel":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Import torch, and all that it is enough for, when a name is asked for.
+
+    Help and listings of the command line need none of it, and torch takes seconds.
+    """
+    if name not in _LAZY:
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return _core(name)
+    where, extra = _LAZY[name]
     try:
-        from .models.topic_model import TopicModel
+        module = import_module(where, __name__)
     except ImportError as error:
         raise ImportError(
-            f"gengs.TopicModel needs more packages ({error.name}): pip install 'gengs[apps]'"
+            f"gengs.{name} needs more packages ({error.name}): pip install 'gengs[{extra}]'"
         ) from error
-    return TopicModel
+    return getattr(module, name, module)
+
+
+def _core(name: str) -> Any:
+    parts = {part: import_module(f".{part}", __name__) for part in ("lab", "models")}
+    names = {"__version__": __version__, **parts}
+    for part in ("distributions", "draws", "estimators", "programs"):
+        module = import_module(f".{part}", __name__)
+        names |= {public: getattr(module, public) for public in module.__all__}
+    globals().update(names, __all__=list(names))
+    if name not in globals():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    _core("__all__")
+    return sorted({*globals(), *_LAZY})

@@ -1,7 +1,5 @@
 """``python -m gengs`` is the same as ``gengs``."""
 
-import sys
+from .cli import entry
 
-from .cli import main
-
-sys.exit(main())
+entry()

@@ -8,14 +8,67 @@ from __future__ import annotations
 
 __all__ = ["main"]
 
+import atexit
+import contextlib
+import functools
 import json
+import operator
+import os
 import sys
-from dataclasses import dataclass
-from typing import Annotated
+import warnings
+from dataclasses import dataclass, make_dataclass
+from importlib import import_module
+from importlib.resources import files
+from typing import Annotated, Any, NoReturn
 
 from . import __version__
+from .runs.interruption import stoppable
+from .runs.sanitise import say
 
-_TWO_WORDS = {"study merge", "topics fit", "topics apply", "topics show"}
+COMMANDS = {
+    "measure": (
+        "experiments.laboratory.Measure",
+        "Measure bias, variance and cost of gradient estimators against the exact gradient.",
+    ),
+    "synthetic": (
+        "experiments.synthetic.Synthetic",
+        "Compare estimators on min E Σ (z - t)², whose loss and gradient have closed forms.",
+    ),
+    "vae": (
+        "experiments.vae_command.Vae",
+        "Train a count-latent variational autoencoder on images, with any estimator.",
+    ),
+    "nvpdef": (
+        "experiments.nvpdef_experiment.Nvpdef",
+        "Train a Poisson topic model on a corpus, with any estimator.",
+    ),
+    "topics fit": (
+        "apps.topics.topics_command.TopicsFit",
+        "Find the topics of your own documents; leaves a page, the topics, and the model.",
+    ),
+    "topics apply": (
+        "apps.topics.topics_command.TopicsApply",
+        "How much of each topic do these documents have?",
+    ),
+    "topics show": (
+        "apps.topics.topics_show.TopicsShow",
+        "List the topics of a model.",
+    ),
+    "report": (
+        "report.report_command.MakeReport",
+        "Make one page of studies and runs: tables beside the paper's, curves, samples, topics.",
+    ),
+    "study": (
+        "study.study_command.RunStudy",
+        "Run a study: many runs, in parallel, resumable. Again does what is missing or failed.",
+    ),
+    "study merge": (
+        "study.study_command.MergeStudies",
+        "Join study folders of several machines into one; the same run twice must agree.",
+    ),
+    "estimators": ("cli.Estimators", "List the estimators and their facts."),
+}
+"""Each command's class, imported when it is used, and the first line of its help."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +80,10 @@ class Estimators:
 
     def run(self) -> None:
         """Print the catalogue."""
-        from .estimators.catalogue import catalogue
-
+        # written from the estimators' classes, which need torch; a test compares them
+        text = (files(__package__) / "estimators.json").read_text("utf-8")
         if self.json:
-            print(json.dumps(catalogue(), indent=2))
+            print(text, end="")
             return
         from rich.box import SIMPLE_HEAD
         from rich.console import Console
@@ -41,7 +94,7 @@ class Estimators:
         for head in heads:
             table.add_column(head, no_wrap=head == "estimator")
         columns = ["estimator", "unbiased", "needs cost gradient", "learns", "needs", "year"]
-        for facts in catalogue():
+        for facts in json.loads(text):
             cells = ["yes" if facts[c] is True else facts[c] or "" for c in columns]
             if facts["objective"] != "expectation":
                 cells[1] = "of a bound"
@@ -49,78 +102,116 @@ class Estimators:
         Console().print(table)
 
 
+def _leave_process_group() -> None:
+    """Threads of gloo that outlive the interpreter would abort it."""
+    torch = sys.modules.get("torch")
+    group = getattr(torch, "distributed", None)
+    if group is not None and group.is_available() and group.is_initialized():
+        with contextlib.suppress(RuntimeError, ValueError):
+            group.destroy_process_group()
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; the exit code."""
+    with stoppable(), warnings.catch_warnings():
+        warnings.showwarning = _warn  # type: ignore[assignment]
+        try:
+            return _run(arguments)
+        except KeyboardInterrupt:  # also while the packages are being imported
+            return _say("interrupted", 130)
+        except (ValueError, TypeError) as error:
+            return _say(error, 2)
+        except OSError as error:
+            shown = error.strerror or error  # without "[Errno 13]"
+            return _say(shown if error.filename is None else f"{error.filename}: {shown}.", 1)
+        except FloatingPointError as error:
+            return _say(error, 1)
+        except RuntimeError as error:
+            if "allocate" not in str(error):
+                raise
+            return _say("these settings need more memory than there is.", 1)
+        finally:
+            _leave_process_group()
+
+
+def entry() -> NoReturn:
+    """Run the command of the command line, and end with its code."""
     try:
-        return _run(arguments)
-    except KeyboardInterrupt:  # also while the packages are being imported
-        print("gengs: interrupted", file=sys.stderr)
-        return 130
+        code: object = main()
+    except SystemExit as end:
+        code = end.code
+    if code == 130:
+        # where the signal met an exec() of some import, python -m ends by SIGINT, not by a code
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(130)
+    sys.exit(code)  # type: ignore[arg-type]
+
+
+def _say(what: object, code: int = 0) -> int:
+    """Tell a user, on standard error; the exit code that goes with it."""
+    say(f"gengs: {what}", error=True)
+    return code
+
+
+def _warn(message: Warning | str, *place: object) -> None:
+    """A warning as a sentence; the file and line are no business of a user."""
+    _say(f"warning: {message}")
+
+
+def _split(arguments: list[str]) -> tuple[str, list[str]]:
+    """The command, of one word or two, and what follows it."""
+    two = " ".join(arguments[:2])
+    if two in COMMANDS:
+        return two, arguments[2:]
+    return arguments[0] if arguments else "", arguments[1:]
+
+
+def _command(name: str) -> Any:
+    module, _, kind = COMMANDS[name][0].rpartition(".")
+    return getattr(import_module(f".{module}", __package__), kind)
+
+
+def _menu() -> Any:
+    """All commands without their options."""
+    import tyro
+
+    kinds = [
+        Annotated[make_dataclass("Menu", []), tyro.conf.subcommand(name, description=text)]
+        for name, (_, text) in COMMANDS.items()
+    ]
+    return functools.reduce(operator.or_, kinds)
 
 
 def _run(arguments: list[str] | None) -> int:
     try:
         import tyro
     except ImportError:
-        print(
-            "gengs: the command line needs more packages: pip install 'gengs[apps]'",
-            file=sys.stderr,
-        )
-        return 1
-    from .experiments.measure import Measure
-    from .experiments.synthetic import Synthetic
-    from .experiments.topics import Topics
-    from .experiments.vae import Vae
-    from .report.command import Report
-    from .study.command import MergeStudies, Study
-    from .topics.command import TopicsApply, TopicsFit, TopicsShow
-
+        return _say("the command line needs more packages: pip install 'gengs[apps]'", 1)
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments == ["--version"]:
         print(f"gengs {__version__}")
         return 0
-    if " ".join(arguments[:2]) in _TWO_WORDS:
-        arguments = [" ".join(arguments[:2]), *arguments[2:]]
-    commands = (
-        Annotated[Measure, tyro.conf.subcommand("measure", description=Measure.__doc__)]
-        | Annotated[Synthetic, tyro.conf.subcommand("synthetic", description=Synthetic.__doc__)]
-        | Annotated[Vae, tyro.conf.subcommand("vae", description=Vae.__doc__)]
-        | Annotated[Topics, tyro.conf.subcommand("topics", description=Topics.__doc__)]
-        | Annotated[TopicsFit, tyro.conf.subcommand("topics fit", description=TopicsFit.__doc__)]
-        | Annotated[
-            TopicsApply, tyro.conf.subcommand("topics apply", description=TopicsApply.__doc__)
-        ]
-        | Annotated[TopicsShow, tyro.conf.subcommand("topics show", description=TopicsShow.__doc__)]
-        | Annotated[Report, tyro.conf.subcommand("report", description=Report.__doc__)]
-        | Annotated[Study, tyro.conf.subcommand("study", description=Study.__doc__)]
-        | Annotated[
-            MergeStudies, tyro.conf.subcommand("study merge", description=MergeStudies.__doc__)
-        ]
-        | Annotated[Estimators, tyro.conf.subcommand("estimators", description=Estimators.__doc__)]
-    )
-    command = tyro.cli(
-        commands,
-        prog="gengs",
-        description="Backpropagate through any discrete distribution.",
-        args=arguments,
-        config=(tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes),
-    )
-    try:
-        command.run()
-    except (ValueError, TypeError) as error:
-        print(f"gengs: {error}", file=sys.stderr)
+    name, rest = _split(arguments)
+    if name == "topics":
+        return _say(
+            "expected topics fit, topics apply or topics show; a Poisson topic model on a "
+            "published corpus is trained by gengs nvpdef.",
+            0 if rest[:1] in (["-h"], ["--help"]) else 2,
+        )
+    options = (tyro.conf.OmitArgPrefixes,)
+    if name not in COMMANDS:  # help, or a mistake: the names are enough
+        about = "Backpropagate through any discrete distribution."
+        tyro.cli(_menu(), prog="gengs", description=about, args=arguments, config=options)
         return 2
-    except OSError as error:
-        plain = error.filename is None or error.strerror is None  # else "[Errno 13] Permission..."
-        shown = error if plain else f"{error.filename}: {error.strerror}."
-        print(f"gengs: {shown}", file=sys.stderr)
-        return 1
-    except FloatingPointError as error:
-        print(f"gengs: {error}", file=sys.stderr)
-        return 1
-    except RuntimeError as error:
-        if "allocate" not in str(error):
-            raise
-        print("gengs: these settings need more memory than there is.", file=sys.stderr)
-        return 1
+    kind = _command(name)
+    command = tyro.cli(
+        kind, prog=f"gengs {name}", description=kind.__doc__, args=rest, config=options
+    )
+    result = command.run()
+    if name == "synthetic":
+        from .report.figure3 import show_figure3
+
+        show_figure3(result, command.json)
     return 0

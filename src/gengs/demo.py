@@ -37,12 +37,12 @@ def main(folder: Path, brief: bool = False) -> Path:
     _experiments(study, tour(brief))
 
     print("\n5. The report")
-    from .report.command import Report
+    from .report.report_command import MakeReport
     from .report.truncation_grid import truncation_grid
 
     picture, page = folder / "truncation.png", folder / "report.html"
     truncation_grid().savefig(picture, dpi=150)
-    Report((study,), page, title="A tour of gengs").run()
+    MakeReport((study,), page, title="A tour of gengs").run()
     print(f"   What truncation and temperature do to a law: {picture.resolve()}")
     print(f"   {time.monotonic() - began:.0f} seconds. Open it in a browser:\n\n{page.resolve()}")
     return page
@@ -72,10 +72,10 @@ def _laboratory() -> None:
 
 
 def _experiments(folder: Path, plan: Plan) -> None:
-    from .experiments.machine import Machine
-    from .study.fan_out import Loky
+    from .runs.machine import Machine
+    from .study.backends import Loky
     from .study.runner import run_study
-    from .study.status import Status, error_line
+    from .study.status import Status
 
     before = Status(plan, folder)
     left = [run for run in plan.runs if before.states[run.id] != "done"]
@@ -85,20 +85,20 @@ def _experiments(folder: Path, plan: Plan) -> None:
         raise KeyboardInterrupt
     failed = [run for run in plan.runs if status.states[run.id] != "done"]
     if failed:
-        raise RuntimeError(f"{failed[0].id} failed: {error_line(folder, failed[0])}")
+        raise RuntimeError(f"{failed[0].id} failed: {status.errors.get(failed[0].id)}")
 
 
 def tour(brief: bool = False) -> Plan:
     """The runs of the tour, the longest first; few steps of each, if it is to be brief."""
-    from .experiments.measure import Measure
+    from .experiments.laboratory import Measure
+    from .experiments.nvpdef_experiment import NvpdefConfig
     from .experiments.synthetic import Synthetic
-    from .experiments.topics import TopicsConfig
     from .experiments.vae import VaeConfig
-    from .study.plan import Plan, Run
+    from .study.plan import Plan, PlannedRun
 
     runs = []
     for layers, above in {"2 layers": (4,), "1 layer": ()}.items():
-        topics = TopicsConfig(
+        topics = NvpdefConfig(
             topics=12,
             super_topics=above,
             hidden=(100,),
@@ -106,7 +106,7 @@ def tour(brief: bool = False) -> Plan:
             evaluate_every=1 if brief else 2,
         )
         place = {"table": "tour", "row": "mid-CDF", "column": layers, "data": "sample"}
-        runs.append(Run("topics", topics, place))
+        runs.append(PlannedRun("nvpdef", topics, place))
     for seed in (0, 1):
         for name, estimator in {
             "mid-CDF": "MidCDF",
@@ -125,7 +125,7 @@ def tour(brief: bool = False) -> Plan:
                 seed=seed,
             )
             place = {"table": "tour", "row": "Pois(2)", "column": name, "data": "digits"}
-            runs.append(Run("vae", vae, place))
+            runs.append(PlannedRun("vae", vae, place))
     estimators = ("RF*", "UnOrd", "REBAR", "GenGS", "mid-CDF")
     for law in ("poisson", "negative-binomial"):
         descent = Synthetic(
@@ -136,7 +136,7 @@ def tour(brief: bool = False) -> Plan:
             final_gradients=200 if brief else 10_000,
         )
         place = {"table": "tour", "row": law, "column": "all estimators", "data": "synthetic"}
-        runs.append(Run("synthetic", descent, place))
+        runs.append(PlannedRun("synthetic", descent, place))
     for cost in ("sigmoid", "quadratic"):
         bench = Measure(
             law="poisson(3)",
@@ -146,7 +146,7 @@ def tour(brief: bool = False) -> Plan:
             replicates=500 if brief else 20_000,
         )
         place = {"table": "tour", "row": f"Poisson(3), {cost}", "column": "", "data": ""}
-        runs.append(Run("measure", bench, place))
+        runs.append(PlannedRun("measure", bench, place))
     return Plan("tour", "brief" if brief else "demo", tuple(runs))
 
 

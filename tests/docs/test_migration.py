@@ -12,7 +12,9 @@ from torch.distributions import OneHotCategorical, Poisson, RelaxedOneHotCategor
 import gengs
 
 PAGE = Path(__file__).parents[2] / "docs" / "migration.md"
-BY_HAND = ("storch.", "log_rate")  # not packages that the tests can install
+# not packages that the tests can install, or not Python, or a loop of several lines
+BY_HAND = ("storch.", "log_rate", ".apply(", "derivative_estimate", "stochastic_triple")
+BY_HAND += ("log_probs",)
 
 
 def rows():

@@ -16,8 +16,8 @@ PUBLIC = {
     "gengs": "gengs",
     "gengs.lab": "gengs.lab",
     "gengs.models": "gengs.models",
-    "gengs.pyro": "gengs.pyro",
-    "gengs.testing": "gengs.testing",
+    "gengs.pyro": "gengs.integrations.pyro",
+    "gengs.testing": "gengs.lab.testing",
     "gengs.temperature": "gengs.distributions.temperature",
 }
 

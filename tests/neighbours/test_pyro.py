@@ -15,7 +15,6 @@ from pyro.infer import SVI, Trace_ELBO, TraceEnum_ELBO, TraceMeanField_ELBO
 from torch.distributions import kl_divergence
 
 import gengs
-import gengs.pyro
 
 X = torch.tensor([0.4, 3.3, 6.3])
 ATOMS = torch.arange(16.0)
@@ -189,5 +188,62 @@ def test_pyros_own_families_keep_their_closed_forms(ours, torchs):
 def test_wrong_laws_get_a_word():
     with pytest.raises(TypeError, match="expects a distribution, but got float"):
         gengs.pyro.MidCDFLaw(3.0)
-    with pytest.raises(TypeError, match="law of one number"):
+    with pytest.raises(TypeError, match="law of one draw"):
         gengs.pyro.MidCDFLaw(Poisson(torch.ones(3)).to_event(1))
+
+
+def sir(theta, replicates, law):
+    """A chain-binomial epidemic in a plate; ``law`` is what each step draws from."""
+    people = 1000.0
+    infected = torch.full((replicates,), 50.0, dtype=torch.float64)
+    susceptible = people - infected
+    with pyro.plate("replicates", replicates):
+        for t in range(12):
+            risk = 1 - torch.exp(-theta[0] * infected / people)
+            recovery = (1 - torch.exp(-theta[1])).expand(replicates)
+            new = pyro.sample(f"new_{t}", law(pyro.distributions.Binomial(susceptible, risk)))
+            gone = pyro.sample(f"gone_{t}", law(pyro.distributions.Binomial(infected, recovery)))
+            susceptible, infected = susceptible - new, infected + new - gone
+    return infected / people
+
+
+def test_a_chain_binomial_epidemic_with_plates():
+    """Within 2 % of finite differences, by MidCDFLaw and by a block around the plain model.
+
+    The path varies by 0.2 % here and the reference by 0.5 %.
+    """
+    theta = torch.tensor([0.6, 0.2], dtype=torch.float64, requires_grad=True)
+    exact = []
+    with torch.no_grad():
+        for i in range(2):
+            sides = []
+            for far in (1, -1):
+                moved = theta.clone()
+                moved[i] += far * 0.02
+                sides.append(sir(moved, 200_000, lambda law: law).mean())
+            exact.append((sides[0] - sides[1]) / 0.04)
+    exact = torch.stack(exact)
+    by_law = torch.autograd.grad(sir(theta, 4000, gengs.pyro.MidCDFLaw).mean(), theta)[0]
+    with gengs.differentiable() as program:
+        share = sir(theta, 4000, lambda law: law)
+    by_block = torch.autograd.grad(program.loss(share).mean(), theta)[0]
+    for found in (by_law, by_block):
+        assert (found - exact).norm() < 0.02 * exact.norm()
+    assert len(program.sites) == 24
+
+
+def test_vectors_and_compounds_are_laws_too():
+    from pyro.distributions import BetaBinomial, DirichletMultinomial, Multinomial
+
+    a = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    for law, event in (
+        (Multinomial(4, probs=a / a.sum()), (3,)),
+        (DirichletMultinomial(a, torch.tensor(4.0)), (3,)),
+        (BetaBinomial(a, a + 1, torch.tensor(4.0)), ()),
+    ):
+        moving = gengs.pyro.MidCDFLaw(law)
+        z = moving.expand((2, *law.batch_shape)).rsample()
+        assert moving.event_shape == event and z.shape == (2, *law.batch_shape, *event)
+        assert torch.autograd.grad(z.square().sum(), a)[0].abs().sum() > 0
+    hard = gengs.pyro.MidCDFLaw(pyro.distributions.Poisson(a), by=gengs.StraightThroughMean())
+    assert (torch.autograd.grad(hard.expand((5, 3)).rsample().sum(), a)[0] == 5).all()

@@ -6,7 +6,7 @@ import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gengs.study.records import RunFolder
+from gengs.runs.records import RunFolder, checksums
 
 HOSTILE = "<script>window.hacked=1</script>\"'&{{7*7}}<img src=x onerror=window.hacked=1>%{y}"
 
@@ -42,6 +42,11 @@ def png(width=4, height=3):
     )
 
 
+def finish(folder):
+    """Mark a run as complete, with its files as they are now."""
+    (folder / "complete.json").write_text(json.dumps({"sha256": checksums(folder)}))
+
+
 def vae_run(folder, value=100.0, config=None, *, done=True, steps=5, experiment="vae"):
     with RunFolder.open(folder, config or Config(), experiment=experiment) as run:
         for step in range(10, 10 * steps + 1, 10):
@@ -54,6 +59,7 @@ def vae_run(folder, value=100.0, config=None, *, done=True, steps=5, experiment=
         run.append({"kind": "evaluation", "step": 10 * steps + 10, **last})
     if done:
         (folder / "weights.safetensors").write_bytes(b"weights")
+        finish(folder)
     return folder
 
 
@@ -70,7 +76,7 @@ def synthetic_run(folder, labels=("RF", "mid-CDF"), law="poisson"):
                     record |= {"group": "steps", "evaluations": rank, "last": True}
                 run.append(record)
             run.append_timing({"estimator": label, "milliseconds": 1.5 * rank})
-    (folder / "table.csv").write_text("done\n")
+    finish(folder)
     return folder
 
 
@@ -86,7 +92,7 @@ def measure_run(folder, labels=("RLOO(4)", "MidCDF"), law="poisson(3)"):
             row |= {"error": 1.0, "cosine": 0.9, "evaluations": 4, "replicates": 500}
             run.append({"kind": "measurement", "step": 0, "exact": [1.8], **row})
             run.append_timing({"estimator": label, "milliseconds": 0.5})
-    (folder / "complete.json").write_text("{}")
+    finish(folder)
     return folder
 
 
@@ -101,6 +107,7 @@ def topics_run(folder, words=("gene", "cell"), estimator="MidCDF"):
     children = [{"topic": 0}, {"topic": 1}]
     hierarchy = [{"title": words[0], "words": list(words), "children": children}]
     (folder / "topics.json").write_text(json.dumps({"topics": topics, "hierarchy": hierarchy}))
+    finish(folder)
     return folder
 
 

@@ -11,7 +11,7 @@ import pytest
 from report_folders import HOSTILE, measure_run, partial_study, synthetic_run, topics_run
 
 from gengs.report.contents import make_contents
-from gengs.report.page import render_page
+from gengs.report.html_page import render_page
 
 pytestmark = pytest.mark.slow
 
@@ -69,10 +69,10 @@ def browser(tmp_path_factory):
         yield driver
     finally:
         driver.quit()
-    assert process.wait(timeout=10) is not None  # the browser is gone
+    assert process.wait(timeout=120) is not None  # the browser is gone
 
 
-def wait_for(condition, seconds=20):
+def wait_for(condition, seconds=300):
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, "it did not happen in time"
@@ -159,7 +159,7 @@ def test_numbers_sort_as_numbers(browser, file):
 
 def test_a_curve_is_hidden_and_shown(browser, file):
     open_page(browser, file)
-    figure = browser.find_element("id", "chart-vae-1")
+    figure = browser.find_element("id", "chart-vae")
 
     def drawn():
         return len(figure.find_elements("css selector", ".scatterlayer .trace .js-line"))

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from report_folders import Config, labels, measure_run, partial_study, study, vae_run
+from report_folders import Config, finish, labels, measure_run, partial_study, study, vae_run
 
 from gengs.cli import main
 from gengs.report.contents import make_contents
-from gengs.report.runs import find_studies
+from gengs.report.run_results import find_studies
 
 
 def run_named(folder, name):
@@ -18,13 +18,14 @@ def edit(folder, **settings):
     content = json.loads((folder / "config.json").read_text())
     content["config"].update(settings)
     (folder / "config.json").write_text(json.dumps(content))
+    finish(folder)
 
 
 def numbers(*folders):
     """The mean and the number of runs of −ELBO, by column."""
     (section,) = make_contents(list(folders)).sections
     return {
-        one.setting.column: (one.mean, one.count)
+        one.setting.estimator: (one.mean, one.count)
         for one in section.summaries
         if one.metric.key == "nelbo_train"
     }
@@ -36,13 +37,15 @@ def test_a_run_with_other_settings_than_its_plan_is_no_part_of_a_mean(tmp_path, 
     edit(folder / "runs" / "run-0", prior="poisson(7)")
     run = run_named(folder, "run-0")
     assert run.state == "different" and not run.records
-    assert run.error == "made with other settings (prior: 'poisson(7)', in the plan 'poisson(2)')"
+    assert run.error == (
+        "was made with other settings (prior: 'poisson(7)', in the plan 'poisson(2)')"
+    )
     assert numbers(folder)["GenGS"] == (104.5, 2)
     for suffix in ("html", "md", "csv", "tex"):
         out = tmp_path / f"report.{suffix}"
         assert main(["report", str(folder), "-o", str(out)]) == 0
         said = capsys.readouterr()
-        assert "5 of 9 runs done" in said.out and "left out: run-0: made with other" in said.err
+        assert "5 of 9 runs done" in said.out and "left out: run-0: was made with other" in said.err
     assert "run-0, different" in (tmp_path / "report.md").read_text()
     assert 'class="state different"' in (tmp_path / "report.html").read_text()
 
@@ -57,8 +60,8 @@ def test_a_setting_that_only_one_side_knows_has_its_default(tmp_path):
 
 def test_the_result_of_another_experiment(tmp_path):
     folder = study(tmp_path / "s", {"a": (Config(), labels())})
-    vae_run(folder / "runs" / "a", experiment="topics")
-    assert run_named(folder, "a").error == "made by the experiment 'topics'"
+    vae_run(folder / "runs" / "a", experiment="measure")
+    assert run_named(folder, "a").error == "was made by the experiment 'measure', not 'vae'"
 
 
 @pytest.mark.parametrize("lose", [lambda p: p.unlink(), lambda p: p.write_bytes(b"")])
@@ -70,8 +73,8 @@ def test_a_finished_run_without_records_is_damaged(tmp_path, lose):
     (one,) = find_studies([folder])
     assert one.count("done") == 5
     loose = measure_run(tmp_path / "loose")
-    (loose / "complete.json").unlink()  # as the command alone leaves it
     assert run_named(loose, "loose").state == "done"
+    (loose / "complete.json").unlink()
     lose(loose / "records.jsonl")
     assert run_named(loose, "loose").state == "unfinished"
 
@@ -79,7 +82,7 @@ def test_a_finished_run_without_records_is_damaged(tmp_path, lose):
 def test_a_finished_run_without_settings_is_damaged(tmp_path):
     folder = partial_study(tmp_path / "s")
     (folder / "runs" / "run-0" / "config.json").unlink()
-    assert run_named(folder, "run-0").error == "finished, but config.json is missing"
+    assert run_named(folder, "run-0").error == "is finished, but has no config.json"
 
 
 def test_two_copies_that_disagree(tmp_path):
@@ -87,6 +90,7 @@ def test_two_copies_that_disagree(tmp_path):
         partial_study(tmp_path / name)
     records = tmp_path / "b" / "runs" / "run-1" / "records.jsonl"
     records.write_text(records.read_text().replace("104.0", "103.0"))
+    finish(records.parent)
     plan = json.loads((tmp_path / "b" / "plan.json").read_text())
     plan["runs"][0]["config"]["prior"] = "poisson(7)"  # as with another default
     (tmp_path / "b" / "plan.json").write_text(json.dumps(plan))

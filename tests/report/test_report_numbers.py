@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import math
 import re
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 from report_folders import (
     HOSTILE,
     Config,
+    finish,
     labels,
     measure_run,
     partial_study,
@@ -19,17 +21,18 @@ from report_folders import (
     vae_run,
 )
 
-from gengs.report.contents import make_contents, seconds
-from gengs.report.formats import as_csv, as_latex, as_markdown
+from gengs.report.contents import make_contents
+from gengs.report.curves import training_curves
 from gengs.report.headlines import headlines
-from gengs.report.runs import Run
-from gengs.report.training_curves import training_curves
-from gengs.study.records import RunFolder
+from gengs.report.record_columns import RecordColumns, read_times
+from gengs.report.run_results import RunResult
+from gengs.report.text_formats import as_csv, as_latex, as_markdown
+from gengs.runs.records import RunFolder
 
 
 def summaries(contents):
     return {
-        (one.setting.row, one.setting.column, one.metric.key): one
+        (one.setting.condition, one.setting.estimator, one.metric.key): one
         for section in contents.sections
         for one in section.summaries
     }
@@ -56,7 +59,7 @@ def test_a_run_that_diverged_is_counted_apart(tmp_path):
         runs[f"r{seed}"] = (config, labels())
         with RunFolder.open(tmp_path / "s/runs" / f"r{seed}", config, experiment="vae") as run:
             run.append({"kind": "evaluation", "step": 1, "nelbo_train": value})
-        (tmp_path / "s/runs" / f"r{seed}" / "weights.safetensors").write_bytes(b"")
+            run.finish()
     contents = make_contents([study(tmp_path / "s", runs)])
     one = summaries(contents)["Pois(2)", "GenGS", "nelbo_train"]
     assert (one.mean, one.count, one.lost) == (101.0, 2, 1)
@@ -78,8 +81,10 @@ def test_runs_of_many_estimators(tmp_path):
 def test_the_tables(tmp_path):
     (section,) = make_contents([partial_study(tmp_path / "s")]).sections
     (group,) = section.choices
-    assert [table.choice for table in group] == ["−ELBO, train", "−ELBO, test", "as trained"]
-    train = group[0]
+    # the headline is about test images, and so is what the section opens on
+    assert [table.choice for table in group] == ["−ELBO, test", "−ELBO, train", "as trained"]
+    assert next(iter(section.chart.data["views"]["mnist"])) == "−ELBO, test"
+    train = group[1]
     assert [row[0].text for row in train.rows] == ["RF*", "NVIL", "GenGS", "GenGS Imp"]
     cells = {row[0].text: row[1] for row in train.rows}
     assert cells["GenGS"].text == "104.0 ± 0.6" and cells["GenGS"].paper == "103.18"
@@ -93,7 +98,7 @@ def test_the_tables(tmp_path):
     runs = {"a": (config, labels("UnOrd(10)", row="Geom(.5)")),
             "b": (config, labels("GenGS", row="Geom(.5)"))}  # fmt: skip
     (section,) = make_contents([study(tmp_path / "t", runs)]).sections
-    train = section.choices[0][0]
+    train = section.choices[0][1]
     assert {row[0].text: row[1].paper for row in train.rows} == {
         "GenGS": "100.92",
         "UnOrd(10)": "—",
@@ -112,7 +117,7 @@ def test_headlines_name_the_best(tmp_path):
 def test_csv_has_every_digit(tmp_path):
     text = as_csv(make_contents([partial_study(tmp_path / "s")]))
     rows = list(csv.DictReader(io.StringIO(text)))
-    (row,) = (r for r in rows if r["column"] == "GenGS" and r["metric"] == "nelbo_train")
+    (row,) = (r for r in rows if r["estimator"] == "GenGS" and r["metric"] == "nelbo_train")
     assert float(row["mean"]) == 104.0 and int(row["runs"]) == 3 and row["verdict"] == "within"
     assert float(row["standard_error"]) == pytest.approx(1 / math.sqrt(3), rel=1e-14)
     assert float(row["difference"]) == 104.0 - 103.18
@@ -124,7 +129,7 @@ def test_formats_escape_what_they_show(tmp_path):
     vae_run(tmp_path / "r" / "b", config=replace(config, estimator=r"\input{x}$a_b%&#" + HOSTILE))
     contents = make_contents([tmp_path / "r"], title="a | b\n# c <b>")
     rows = list(csv.DictReader(io.StringIO(as_csv(contents))))
-    assert all(row["column"][0] not in "=+-@" for row in rows)
+    assert all(row["estimator"][0] not in "=+-@" for row in rows)
     markdown = as_markdown(contents)
     assert not re.search(r"(?<!\\)<", markdown) and markdown.startswith(r"# a \| b \# c \<b\>")
     latex = as_latex(contents)
@@ -139,32 +144,37 @@ def test_topics(tmp_path):
     assert topics.topics[0].words == ((HOSTILE[:60], 1.0), ("cell", 0.5))
     assert topics.hierarchy[0].children[1].title == "topic 2"
     (tmp_path / "r" / "a" / "topics.json").write_text("[1, 2")
+    finish(tmp_path / "r" / "a")
     (section,) = make_contents([tmp_path / "r"]).sections
     assert not section.topics and "topics.json is damaged" in section.problems[0]
     strange = '{"topics": [3, {"words": 4}, {"words": ["a"], "weights": ["b"]}], "hierarchy": {}}'
     (tmp_path / "r" / "a" / "topics.json").write_text(strange)
+    finish(tmp_path / "r" / "a")
     (section,) = make_contents([tmp_path / "r"]).sections
     assert section.topics[0][1].topics[1].words == (("a", 0.0),)
 
 
 def test_curves_average_seeds_where_all_have_been():
     def run(values):
-        records = [{"kind": "train", "step": s, "loss": v} for s, v in enumerate(values)]
-        return Run("a", "vae", {}, {}, "done", records=records)
+        records = RecordColumns()
+        for step, value in enumerate(values):
+            records.extend([{"kind": "train", "step": step, "loss": value}])
+        return RunResult("a", "vae", {}, {}, "done", records=records)
 
     curve = training_curves([run([1.0, 2.0, 3.0]), run([3.0, 2.0])], "train")["loss"]
-    assert (curve.x, curve.y, curve.count) == ([0.0, 1.0], [2.0, 2.0], 2)
-    assert curve.high == [4.0, 2.0] and curve.low == [0.0, 2.0]  # ± two standard errors, 1 and 0
+    assert (curve.step.tolist(), curve.mean.tolist(), curve.count) == ([0, 1], [2, 2], 2)
+    assert curve.high.tolist() == [4, 2] and curve.low.tolist() == [0, 2]  # ± 2 s.e., 1 and 0
     (alone,) = training_curves([run([1.0, math.inf, 3.0])], "train").values()
-    assert alone.y == [1.0, 3.0] and not alone.low
+    assert alone.mean.tolist() == [1, 3] and not len(alone.low)
     long = training_curves([run([float(i) for i in range(5000)])], "train")["loss"]
-    assert len(long.x) == 200 and long.x[-1] == 4999
+    assert len(long.step) == 200 and long.step[-1] == 4999
 
 
-def test_time_is_summed_over_resumptions():
-    timings = [{"seconds": 1.0}, {"seconds": 5.0}, {"seconds": 2.0}, {"estimator": "x"}]
-    assert seconds(Run("a", "vae", {}, {}, "done", timings=timings)) == 7.0
-    assert seconds(Run("a", "vae", {}, {}, "done")) is None
+def test_time_is_summed_over_resumptions(tmp_path):
+    lines = [{"seconds": 1.0}, {"seconds": 5.0}, {"seconds": 2.0}, {"estimator": "x"}]
+    (tmp_path / "timings.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert read_times(tmp_path / "timings.jsonl").seconds == 7.0
+    assert read_times(tmp_path / "nothing").seconds is None
 
 
 def test_tables_of_two_orientations_side_by_side(tmp_path):
@@ -199,3 +209,21 @@ def test_a_study_that_waits_shows_what_it_waits_for(tmp_path):
         ("waiting", "103.18"),
     ]
     assert section.chart is None
+
+
+def test_terminal_escapes_reach_neither_a_terminal_nor_a_text_file(tmp_path, capsys):
+    from gengs.cli import main
+
+    hostile = "Gen\x1b]0;title\x07GS\x9b31m"
+    for seed in (0, 1):
+        vae_run(tmp_path / "s/runs" / f"r{seed}", config=Config(estimator=hostile, seed=seed))
+    runs = {f"r{seed}": (Config(estimator=hostile, seed=seed), labels(hostile)) for seed in (0, 2)}
+    folder = study(tmp_path / "s", {**runs, "r1": runs["r0"]}, name=hostile)
+    for suffix in ("md", "csv", "tex"):
+        out = tmp_path / f"report.{suffix}"
+        assert main(["report", str(folder), "-o", str(out)]) == 0
+        said = capsys.readouterr()
+        assert "left out: r1" in said.err
+        for text in (out.read_text(), *said):
+            assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
+        assert "x1b" in out.read_text()

@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 import pytest
 from report_folders import (
     HOSTILE,
+    finish,
     measure_run,
     partial_study,
     png,
@@ -20,8 +21,8 @@ from report_folders import (
 )
 
 from gengs.report.contents import make_contents
-from gengs.report.page import escaped_json, render_page
-from gengs.report.reading import PICTURE_LIMIT, Unreadable, read_picture
+from gengs.report.html_page import escaped_json, render_page
+from gengs.report.untrusted_files import PICTURE_LIMIT, Unreadable, read_picture
 
 
 class Reader(HTMLParser):
@@ -133,19 +134,20 @@ def test_records_of_another_kind_do_not_stop_the_page(tmp_path):
     for name in ("synthetic", "measure", "vae", "topics", "mine"):
         run = vae_run(tmp_path / "r" / name, experiment=name)
         lines = [{"estimator": 3, "last": True, "step": "x"}, {"kind": "evaluation", "step": None},
+                 {"estimator": "a", "last": True, "step": 1, "loss": 2, "minimum": 10**400},
+                 {"estimator": "b", "last": True, "step": 1, "loss": 2, "minimum": 1},
                  {"kind": "measurement", "estimator": None, "bias": "a", "variance": []},
                  {"kind": "evaluation", "step": 4, "nelbo_train": {"a": 1}, "x": 2}]  # fmt: skip
         with (run / "records.jsonl").open("a") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
-        (run / "complete.json").write_text("{}")
-        (run / "table.csv").write_text("")
+        finish(run)
     text = render_page(make_contents([tmp_path / "r"]))
     assert "5 of 5 runs done" in text and "no chart" in text
 
 
 def gengs(*arguments):
     command = [sys.executable, "-m", "gengs", "report", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 def test_the_command(tmp_path):

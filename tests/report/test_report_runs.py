@@ -5,10 +5,10 @@ import json
 import pytest
 from report_folders import Config, labels, partial_study, study, vae_run
 
-from gengs.report.reading import Unreadable
-from gengs.report.runs import find_studies
-from gengs.report.settings import group_runs, orientation
-from gengs.study.lock import take_lock
+from gengs.report.run_results import find_studies
+from gengs.report.seed_groups import group_runs
+from gengs.report.untrusted_files import Unreadable
+from gengs.runs.records import folder_lock
 
 
 def states(folder):
@@ -28,10 +28,13 @@ def test_a_partial_study(tmp_path):
 
 def test_a_locked_run_is_running_and_stays_locked(tmp_path):
     folder = partial_study(tmp_path / "s")
-    with take_lock(folder / "runs" / "run-begun"):
+    with folder_lock(folder / "runs" / "run-begun"):
         assert states(folder)["run-begun"] == "running"
-        with pytest.raises(OSError, match="in use"):
-            take_lock(folder / "runs" / "run-begun")
+        with (
+            pytest.raises(OSError, match="in use"),
+            folder_lock(folder / "runs" / "run-begun"),
+        ):
+            pass
     assert states(folder)["run-begun"] == "unfinished"
 
 
@@ -82,15 +85,15 @@ def test_an_id_cannot_leave_the_study(tmp_path, name):
 def test_settings_of_a_study_and_of_loose_runs(tmp_path):
     partial_study(tmp_path / "s")
     found = group_runs(find_studies([tmp_path / "s"]))
-    sizes = {setting.column: len(runs) for setting, runs in found.items()}
+    sizes = {setting.estimator: len(runs) for setting, runs in found.items()}
     assert sizes == {"GenGS": 3, "RF*": 1, "GenGS Imp": 2, "NVIL": 3}
-    assert orientation(found) == {"table1": "column"}
+    assert {setting.condition for setting in found} == {"Pois(2)"}
     for number, posterior in enumerate(("explicit", "implicit")):
         for seed in (0, 1):
             config = Config(posterior=posterior, seed=seed)
             vae_run(tmp_path / "loose" / f"{number}-{seed}", config=config)
     loose = group_runs(find_studies([tmp_path / "loose"]))
-    assert [setting.column for setting in loose] == ["GenGS, posterior explicit",
+    assert [setting.estimator for setting in loose] == ["GenGS, posterior explicit",
                                                      "GenGS, posterior implicit"]  # fmt: skip
     assert [len(runs) for runs in loose.values()] == [2, 2]
 
@@ -112,7 +115,8 @@ def test_rows_may_be_the_estimators(tmp_path):
             config = Config(estimator=estimator, posterior=posterior)
             runs[name] = (config, labels(posterior, row=estimator, table="midcdf"))
     folder = study(tmp_path / "s", runs, name="midcdf")
-    assert orientation(group_runs(find_studies([folder]))) == {"midcdf": "row"}
+    found = group_runs(find_studies([folder]))
+    assert {setting.estimator for setting in found} == {"GenGS", "MidCDF"}
 
 
 def test_a_plan_that_is_none(tmp_path):

@@ -5,11 +5,10 @@ import shutil
 from dataclasses import dataclass, field
 
 import pytest
-from studies import MEASURE, write
+from studies import MEASURE, finish_again, write
 
 from gengs.cli import main
-from gengs.study.config import UNRECORDED
-from gengs.study.differences import differences, in_words
+from gengs.runs.config import UNRECORDED, differences, in_words
 from gengs.study.plan import read_plan
 from gengs.study.status import Status
 
@@ -50,6 +49,7 @@ def forget(path, name):
     content = json.loads((path / "config.json").read_text())
     del content["config"][name]
     (path / "config.json").write_text(json.dumps(content))
+    finish_again(path)
 
 
 def refused(grid, folder, capsys, *words):

@@ -1,7 +1,7 @@
 """Study folders of several machines become one."""
 
 import pytest
-from studies import MEASURE, records, write
+from studies import MEASURE, finish_again, records, write
 
 from gengs.cli import main
 from gengs.study.plan import read_plan
@@ -61,6 +61,9 @@ def test_a_conflict_is_refused_before_anything_is_copied(grid, tmp_path, capsys)
     (run,) = (b / "runs").iterdir()
     text = (run / "records.jsonl").read_text().replace('"replicates": 50', '"replicates": 51')
     (run / "records.jsonl").write_text(text)
+    assert merge(a, b, out=tmp_path / "both") == 2
+    assert "records.jsonl has changed since" in capsys.readouterr().err
+    finish_again(run)
     assert merge(a, b, out=tmp_path / "both") == 2
     error = capsys.readouterr().err
     assert run.name in error and "with different records" in error

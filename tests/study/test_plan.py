@@ -5,28 +5,30 @@ from dataclasses import replace
 
 import pytest
 
+from gengs.estimators.spec import parse_estimator
 from gengs.experiments.contenders import contenders
+from gengs.experiments.nvpdef_experiment import NvpdefConfig
 from gengs.experiments.quadratic import FAMILIES
 from gengs.experiments.registry import EXPERIMENTS
 from gengs.experiments.vae import VaeConfig
-from gengs.spec import parse_estimator
+from gengs.study.built_in import BUDGETS, PLANS, built_in
 from gengs.study.paper import ROWS, TABLE1, TABLE2
-from gengs.study.plan import Plan, Run, read_plan, write_plan
-from gengs.study.plans import BUDGETS, PLANS, built_in
-from gengs.study.plans.table1 import COLUMNS
+from gengs.study.plan import Plan, PlannedRun, read_plan, write_plan
+from gengs.study.study_file import read_study
+from gengs.study.table1 import COLUMNS
 
 
 def test_an_id_is_the_same_in_every_process():
     config = VaeConfig(data="mnist", prior="poisson(3)", estimator="GenGS(samples=10)", seed=4)
-    run = Run("vae", config)
-    assert run.id == "mnist-poisson-3-implicit-gengs-samples-10-seed4-0cfe193c"
+    run = PlannedRun("vae", config)
+    assert run.id == "mnist-poisson-3-tilted-gengs-samples-10-seed4-0cfe193c"
 
 
 def test_an_id_tells_all_settings_apart_but_not_labels():
-    run = Run("vae", VaeConfig())
-    assert Run("vae", VaeConfig(), {"row": "another"}).id == run.id
+    run = PlannedRun("vae", VaeConfig())
+    assert PlannedRun("vae", VaeConfig(), {"row": "another"}).id == run.id
     others = [{"seed": 1}, {"epochs": 31}, {"temperature": (1.0, 0.2)}, {"kl_warm_up": 5}]
-    ids = {Run("vae", replace(VaeConfig(), **other)).id for other in others}
+    ids = {PlannedRun("vae", replace(VaeConfig(), **other)).id for other in others}
     assert len(ids) == len(others) and run.id not in ids
 
 
@@ -63,7 +65,7 @@ def test_columns_are_the_estimators_of_figure3():
     for column, settings in COLUMNS.items():
         paper = column.removesuffix("(10)").removesuffix(" Imp")
         if paper in named:
-            assert type(parse_estimator(settings.estimator)) is type(named[paper].make()), column
+            assert type(parse_estimator(settings["estimator"])) is type(named[paper].make()), column
 
 
 def test_published_numbers():
@@ -81,7 +83,7 @@ def test_published_numbers():
 
 
 def test_runs_are_not_repeated():
-    run = Run("vae", VaeConfig())
+    run = PlannedRun("vae", VaeConfig())
     with pytest.raises(ValueError, match="twice"):
         Plan("mine", "custom", (run, run))
 
@@ -89,7 +91,7 @@ def test_runs_are_not_repeated():
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda content: content.pop("budget"), "lacks the key 'budget'"),
+        (lambda content: content.pop("budget"), "'budget'"),
         (lambda content: content.update(runz=[]), "did you mean 'runs'"),
         (lambda content: content["runs"][0].update(id="../../etc"), "a run's id"),
         (lambda content: content["runs"][0].update(experiment="vea"), "did you mean 'vae'"),
@@ -115,4 +117,21 @@ def test_no_plan(tmp_path):
 def test_experiments_know_their_names(tmp_path):
     for name, experiment in EXPERIMENTS.items():
         assert experiment.name == name
-        assert not experiment.is_complete(tmp_path)
+        assert experiment.config_class().seed == 0
+
+
+def test_a_plan_from_when_nvpdef_was_called_topics(tmp_path):
+    run = PlannedRun("topics", NvpdefConfig(topics=7, seed=1))
+    assert run.experiment == "nvpdef" and run == PlannedRun(
+        "nvpdef", NvpdefConfig(topics=7, seed=1)
+    )
+    assert run.id == "sample-nvpdef-tilted-midcdf-2-seed1-fa40217f"  # as it was then
+    write_plan(tmp_path, Plan("old", "custom", (run,)))
+    text = (tmp_path / "plan.json").read_text()
+    (tmp_path / "plan.json").write_text(
+        text.replace('"experiment": "nvpdef"', '"experiment": "topics"')
+    )
+    assert read_plan(tmp_path).runs == (run,)
+    grid = tmp_path / "grid.toml"
+    grid.write_text('experiment = "topics"\n[base]\ntopics = 7\nseed = 1\n')
+    assert read_study(grid).runs[0].id == run.id

@@ -2,9 +2,9 @@
 
 from .archive import RemoteFile, fetch
 from .batches import Batches
-from .corpus import Corpus
-from .images import IMAGE_SETS, ImageSet, load_images
-from .text import CORPORA, load_corpus
+from .images.image_sets import IMAGE_SETS, ImageSet, load_images
+from .text.corpus import Corpus
+from .text.text_sets import CORPORA, load_corpus
 
 __all__ = [
     "CORPORA",

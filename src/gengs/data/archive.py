@@ -1,30 +1,35 @@
 """Where a data file is: in your folder, in the cache, or on the network.
 
-Files are looked for in this order:
-
-1. the folder given as ``data_dir``, else the one in the environment variable ``GENGS_DATA``, as
-   ``mnist/train-images-idx3-ubyte.gz`` and so on;
-2. the cache folder (``~/.cache/gengs`` on Linux), in the same layout;
-3. the public addresses of the file, from which it is downloaded into the cache. A download that
-   breaks off is continued where it stopped, now or in the next run.
-
-Wherever it comes from, its checksum is compared before anybody opens it.
+Files are looked for in the folder given as ``data_dir``, else in the one that the environment
+variable ``GENGS_DATA`` names, as ``mnist/train-images-idx3-ubyte.gz`` and so on; then in the cache
+folder (``~/.cache/gengs`` on Linux), in the same layout; then at their public addresses, from which
+they are downloaded into the cache, in three attempts at each. Wherever a file comes from, its
+checksum is compared before anybody opens it. ``published.toml`` lists the files of the data sets.
 """
 
 from __future__ import annotations
 
-__all__ = ["RemoteFile", "cache_folder", "fetch"]
+__all__ = [
+    "RemoteFile",
+    "cache_folder",
+    "data_folders",
+    "fetch",
+    "fetch_all",
+    "not_found",
+    "offline",
+]
 
+import hashlib
 import os
-import time
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 
-import filelock
-import pooch
-import requests
-
-_ATTEMPTS, _PAUSE = 3, 1.0
+_RETRIES = 2
 _TIMEOUT = (10, 30)  # seconds: to connect, and between two pieces
 
 
@@ -40,115 +45,112 @@ class RemoteFile:
     """Public addresses, the first tried first; none where it can only be put in place by hand."""
     origin: str = ""
     """Who publishes it, in words."""
-    size: int | None = None
-    """Its length in bytes, where known."""
+
+
+def published(name: str) -> list[RemoteFile]:
+    """The files of a data set, as ``published.toml`` lists them."""
+    lists = tomllib.loads((files(__package__) / "published.toml").read_text("utf-8"))
+    facts = lists.get(name, {"files": {}})  # none of what is embedded
+    mirrors = facts.get("mirrors", ())
+    return [
+        RemoteFile(f"{facts['folder']}/{file}", checksum, tuple(m + file for m in mirrors),
+                   facts["origin"])
+        for file, checksum in facts["files"].items()
+    ]  # fmt: skip
 
 
 def fetch(file: RemoteFile, data_dir: str | Path | None = None) -> Path:
-    """The path of a data file, downloaded if need be.
+    """The path of a data file, downloaded if need be; ``data_dir`` is looked into first."""
+    for folder in data_folders(data_dir):
+        if (path := folder / file.path).is_file():
+            _check(path, file.checksum)
+            return path
+    if _offline.get():
+        raise not_found(file.path, file.origin, data_dir)
+    return _download(file, data_dir)
 
-    Args:
-        file: Which one.
-        data_dir: Where to look first, instead of ``GENGS_DATA``.
-    """
-    given = data_dir or os.environ.get("GENGS_DATA") or None
-    folders = [Path(given)] if given else []
-    if given and not folders[0].is_dir():
+
+_offline: ContextVar[bool] = ContextVar("offline", default=False)
+
+
+@contextmanager
+def offline() -> Iterator[None]:
+    """Inside, nothing is downloaded: what is not on this machine is not found."""
+    token = _offline.set(True)
+    try:
+        yield
+    finally:
+        _offline.reset(token)
+
+
+def fetch_all(name: str, data_dir: str | Path | None = None) -> list[Path]:
+    """The paths of the files of a data set, in the order of ``published.toml``."""
+    return [fetch(file, data_dir) for file in published(name)]
+
+
+def data_folders(data_dir: str | Path | None = None) -> list[Path]:
+    """Where files are looked for: the folder of the user, if there is one, and the cache."""
+    given = data_dir or os.environ.get("GENGS_DATA")
+    if not given:
+        return [cache_folder()]
+    if not Path(given).is_dir():
         source = "data_dir" if data_dir else "GENGS_DATA"
         raise FileNotFoundError(f"the data folder {given} (from {source}) does not exist.")
-    cached = cache_folder() / file.path
-    for path in [*(folder / file.path for folder in folders), cached]:
-        if path.is_file():
-            _check(path, file)
-            return path
-    reasons = []
-    for url in file.urls:
-        try:
-            return _download(url, file, cached)
-        except (requests.RequestException, OSError, ValueError) as error:
-            reasons.append(f"{url}: {_why(error)}")
-    looked = " and ".join(str(folder) for folder in [*folders, cache_folder()])
-    network = f"not to be had from {'; '.join(reasons)}" if reasons else "not on the network"
-    about = f" ({file.origin})" if file.origin else ""
-    raise FileNotFoundError(
-        f"{file.path}{about} is not in {looked}, and {network}; put it at {cached}, or below a "
-        "folder of yours that GENGS_DATA names."
+    return [Path(given), cache_folder()]
+
+
+def not_found(
+    path: str, origin: str, data_dir: str | Path | None, reason: str = ""
+) -> FileNotFoundError:
+    """The error that says where a file was looked for, and where to put it."""
+    looked = " and ".join(map(str, data_folders(data_dir)))
+    return FileNotFoundError(
+        f"{path}{f' ({origin})' if origin else ''} is not in {looked}{reason}; put it at "
+        f"{cache_folder() / path}, or below a folder of yours that GENGS_DATA names."
     )
 
 
 def cache_folder() -> Path:
     """Where downloads are kept."""
+    import pooch
+
     return Path(pooch.os_cache("gengs"))
 
 
-def _check(path: Path, file: RemoteFile) -> None:
-    kind, _, expected = file.checksum.partition(":")
-    if file.size is not None and path.stat().st_size != file.size:
-        found = f"{path.stat().st_size:,} bytes, but {file.size:,} were expected"
-    elif (actual := pooch.file_hash(str(path), alg=kind)) != expected:
-        found = f"{kind} {actual}, but {expected} was expected"
-    else:
-        return
-    raise ValueError(
-        f"{path} has {found}: it is damaged, incomplete or another file; replace or delete it."
-    )
-
-
-def _download(url: str, file: RemoteFile, target: Path) -> Path:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # of several processes that want the file, one downloads and the others wait
-    with filelock.FileLock(f"{target}.lock"):
-        downloader = _Resuming(target.with_name(target.name + ".part"), file.size)
-        saved = pooch.retrieve(
-            url, file.checksum, fname=target.name, path=target.parent, downloader=downloader
+def _check(path: Path, checksum: str) -> None:
+    kind, _, expected = checksum.partition(":")
+    with path.open("rb") as file:
+        actual = hashlib.file_digest(file, kind).hexdigest()
+    if actual != expected:
+        raise ValueError(
+            f"{path} has {kind} {actual}, but {expected} was expected: it is damaged, incomplete "
+            "or another file; replace or delete it."
         )
-    return Path(saved)
 
 
-class _Resuming:
-    """A downloader for pooch that continues a broken download, here or in the next run."""
+def _download(file: RemoteFile, data_dir: str | Path | None) -> Path:
+    import filelock
+    import pooch
+    import requests
 
-    def __init__(self, part: Path, size: int | None) -> None:
-        self.part, self.size = part, size
-
-    def __call__(self, url: str, output_file: str, _: object) -> None:
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                self._continue(url)
-                break
-            except requests.HTTPError:
-                raise  # the server has answered: asking again changes nothing
-            except requests.RequestException:
-                if attempt == _ATTEMPTS:
-                    raise
-                time.sleep(_PAUSE * attempt)
-        # pooch compares the checksum next; a wrong file is gone with its temporary name
-        self.part.replace(output_file)
-
-    def _continue(self, url: str) -> None:
-        done = self.part.stat().st_size if self.part.exists() else 0
-        if done and done == self.size:
-            return
-        # identity: bytes as they are stored, so that a position in the file means something
-        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={done}-"} if done else {})
-        with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as answer:
-            if answer.status_code == requests.codes.range_not_satisfiable:
-                self.part.unlink()
-                raise requests.ConnectionError("the partial file is longer than the file itself")
-            answer.raise_for_status()
-            resumed = answer.status_code == requests.codes.partial_content
-            with self.part.open("ab" if resumed else "wb") as out:
-                for piece in answer.iter_content(1 << 16):
-                    out.write(piece)
-                    if self.size is not None and out.tell() > self.size:
-                        break  # another file: the checksum will say so
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, requests.HTTPError) and error.response is not None:
-        return f"the server answered {error.response.status_code} {error.response.reason}"
-    if isinstance(error, requests.RequestException):
-        return f"no complete answer ({type(error).__name__}; run again to continue)"
-    if isinstance(error, ValueError):
-        return "the checksum of what came is wrong"
-    return str(error)
+    cache, reasons = cache_folder(), []
+    (cache / file.path).parent.mkdir(parents=True, exist_ok=True)
+    for url in file.urls:
+        # to a temporary name, which becomes the file's if the checksum is right
+        known, place = {file.path: file.checksum}, {file.path: url}
+        source = pooch.Pooch(cache, "", known, place, retry_if_failed=_RETRIES)
+        try:
+            # of several processes that want the file, one downloads and the others wait
+            with filelock.FileLock(cache / f"{file.path}.lock"):
+                http = pooch.HTTPDownloader(timeout=_TIMEOUT)
+                return Path(source.fetch(file.path, downloader=http))
+        except requests.HTTPError as error:
+            reasons.append(f"{url}: the server answered {str(error).partition(' for url')[0]}")
+        except requests.RequestException as error:
+            reasons.append(f"{url}: no complete answer ({type(error).__name__})")
+        except ValueError:
+            reasons.append(f"{url}: the checksum of what came is wrong")
+        except OSError as error:
+            reasons.append(f"{url}: {error}")
+    network = f"not to be had from {'; '.join(reasons)}" if reasons else "not on the network"
+    raise not_found(file.path, file.origin, data_dir, f", and {network}")

@@ -13,19 +13,16 @@ __all__ = [
     "TruncationWarning",
     "Window",
     "gumbel_relax",
-    "midcdf_sample",
     "temperature",
+    "tilt",
     "truncate",
 ]
 
-from . import count_families, kl, skellam_table, temperature  # noqa: F401 (they register)
-from .certificate import Certificate, TruncationWarning
+from . import binomials, kl, temperature  # noqa: F401 (they register their formulas)
 from .finite import Finite
-from .functional import gumbel_relax
-from .midcdf import midcdf_sample
-from .relaxed import Relaxed
+from .relaxed import Relaxed, StraightThrough, gumbel_relax
 from .relaxed_multinomial import RelaxedMultinomial
 from .skellam import Skellam
-from .straight_through import StraightThrough
-from .truncate import truncate
-from .truncation import Window
+from .tilt import tilt
+from .truncation import truncate
+from .windows import Certificate, TruncationWarning, Window

@@ -1,31 +1,70 @@
 r"""What a truncation asks of a law: its log-PMF on integers and the logarithms of its two tails.
 
-The count families have closed forms (:mod:`count_families`, :mod:`skellam_table`); any other law is
-asked for its own ``log_prob``, and its tails are sums of terms (:mod:`summation`).
+==================  =================================  ==========================================
+law                 log PMF                            :math:`P(X \ge a)`
+==================  =================================  ==========================================
+Poisson             k log λ - λ - lnΓ(k + 1)           incomplete gamma function
+Geometric           k log(1 - p) + log p               (1 - p)^a
+Binomial            log C(N, k) + ...                  incomplete beta function
+NegativeBinomial    log C(r + k - 1, k) + ...          incomplete beta function
+anything else       the law's own ``log_prob``         sum of its terms (see ``tails.py``)
+==================  =================================  ==========================================
 
 :func:`family_of` finds the row for a law. All shapes have one trailing dimension for the integers:
 parameters are ``(*batch, 1)``, ``k`` is ``(n,)`` or ``(*batch, n)``. Formulas that cancel in
 ``float32`` (log-gammas of large numbers) run in ``float64`` inside.
+
+**Boundaries.** At a rate of 0, or a probability of 0 or 1, a count is sure, and the derivative of
+an expectation is one-sided. To first order the law leaves its sure value :math:`c` for a neighbour
+:math:`c'` with a probability :math:`\varepsilon` (the rate; N p; N (1 - p); r p):
+:math:`\pi = (1 - \varepsilon) \delta_c + \varepsilon \delta_{c'}`. The log-PMF has no derivative
+there, so a table of probabilities takes this form instead (:meth:`Family.leaving`).
 """
 
 from __future__ import annotations
 
-__all__ = ["Family", "family_of", "register_family"]
+__all__ = ["Family", "Leaving", "family_of", "leaving_trials", "register_family"]
 
-import math
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, constraints
+from torch.distributions import (
+    Bernoulli,
+    Categorical,
+    Distribution,
+    Geometric,
+    Poisson,
+)
 from torch.distributions.utils import lazy_property
 
-from .given import widen
-from .summation import log_sum_above, log_sum_below
-from .validation import ends_of, inspectable, require_finite
+from .supports import integer_support, tensors_of
+from .tails import (
+    log1mexp,
+    log_poisson_pmf,
+    log_poisson_tail,
+    log_success_and_failure,
+    log_sum,
+    log_sum_above,
+    log_sum_below,
+    safe_log,
+    times,
+    was_given,
+    widen,
+)
 
-Law = TypeVar("Law", bound=Distribution)
+# ---------------------------------------------------------------------------------- any law, asked
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """To first order in the parameter, where a sure count goes; all of shape ``(*batch, 1)``."""
+
+    sure: Tensor  # which elements are at a boundary of their parameter
+    here: Tensor  # their sure value
+    there: Tensor  # the neighbour they leave it for
+    with_probability: Tensor  # which is 0 and has a derivative
 
 
 class Family:
@@ -40,7 +79,7 @@ class Family:
     def __init__(self, law: Distribution, lower: int | None = None, upper: Tensor | None = None):
         self.law, self.lower, self.upper = law, lower, upper
         self.batch_shape = torch.Size(law.batch_shape)  # other libraries' laws may have a tuple
-        self._ends: dict[int, tuple[Tensor, float, float]] = {}
+        self.probs: Tensor | None = None  # a whole table of probabilities that was given as such
 
     @lazy_property
     def like(self) -> Tensor:
@@ -50,19 +89,9 @@ class Family:
         at = torch.full(self.batch_shape, lowest, dtype=torch.float32, device=device)
         return widen(self.law.log_prob(at).detach())
 
-    def ends(self, parameter: Tensor) -> tuple[float, float]:
-        """The smallest and the largest entry of a parameter when it was first looked at.
-
-        For checks at the law's making, where several ask; later they may have been changed.
-        """
-        known = self._ends.get(id(parameter))
-        if known is None or known[0] is not parameter:
-            known = self._ends[id(parameter)] = parameter, *ends_of(parameter)
-        return known[1:]
-
     def log_pmf(self, k: Tensor) -> Tensor:
         """``log P(X = k)``, ``-inf`` outside the support."""
-        inside = self._inside(k)
+        inside = self.inside(k)
         # in the law's own precision: the log-gamma of a float32 count is a float32 number
         values = k.to(self.like.dtype).where(inside, float(self.lower or 0))
         values = values.expand(*self.batch_shape, k.shape[-1])
@@ -77,31 +106,49 @@ class Family:
         """``log P(X <= a)``."""
         return log_sum_below(self.log_pmf, a, self.lower)
 
-    def some_exceed(self, n: int, mass: float) -> bool | None:
-        """Whether ``P(X >= n)`` of some element exceeds ``mass``, where that costs next to nothing.
+    def log_rest(self, a: Tensor, log_below: Tensor) -> Tensor:
+        """``log P(X >= a)`` where all the mass before ``a`` is at hand, as a log-PMF."""
+        return self.log_at_least(a)
 
-        ``None`` where it is not known. It does not by Markov's bound, :math:`E X / n`, for counts.
-        """
-        try:
-            bounded = self.lower == 0 and n > 0 and self.ends(self.law.mean)[1] / n <= mass
-        except NotImplementedError:
-            return None
-        return False if bounded else None
+    def leaving(self) -> Leaving | None:
+        """Where sure counts go; ``None`` for a law whose parameters have no such boundary."""
+        return None
 
-    def clipped_log_pmf(self, k: Tensor, nothing_below: bool) -> Tensor:
-        """The log-PMF of ``clip(X, k[0], k[-1])``: a tail on each end atom, ``(*batch, n)``.
+    def boundary(self) -> Tensor | None:
+        """Which parameters lie on a boundary, ``(*batch, ...)``; ``None`` where none can."""
+        if self.probs is not None:
+            return self.probs == 0
+        leaving = self.leaving()
+        return None if leaving is None else leaving.sure
+
+    def clipped_pmf(self, k: Tensor, clipped: Tensor) -> Tensor:
+        """The PMF of ``clip(X, k[0], k[-1])``; at a boundary to first order, so that it moves.
 
         Args:
-            k: At least two consecutive integers, ``(n,)`` or ``(*batch, n)``.
-            nothing_below: Whether ``k[0]`` is the law's own smallest value: no tail there.
+            k: The integers, ``(n,)`` or ``(*batch, n)``.
+            clipped: Its logarithm, which does not move there, ``(*batch, n)``.
         """
-        parts = [self.log_at_least(k[..., -1:])]
-        if k.shape[-1] > 2 or nothing_below:
-            parts.insert(0, self.log_pmf(k[..., (0 if nothing_below else 1) : -1]))
-        if not nothing_below:
-            parts.insert(0, self.log_at_most(k[..., :1]))
-        batch = self.batch_shape
-        return torch.cat([part.expand(*batch, part.shape[-1]) for part in parts], -1)
+        if self.probs is not None:
+            return self.probs.gather(-1, k.long().expand(*self.batch_shape, k.shape[-1]))
+        leaving = self.leaving()
+        if leaving is None:
+            return clipped.exp()
+        first, last = k[..., :1], k[..., -1:]
+        here = k == leaving.here.maximum(first).minimum(last)
+        there = k == leaving.there.maximum(first).minimum(last)
+        leaves = leaving.with_probability
+        return torch.where(leaving.sure, here * (1 - leaves) + there * leaves, clipped.exp())
+
+    def for_window(self) -> Family:
+        """A law whose bulk is where this one's is, or will be: what a window is chosen for."""
+        return self
+
+    def inside(self, k: Tensor) -> Tensor:
+        """Which integers belong to the support."""
+        inside = k == k.round()
+        if self.lower is not None:
+            inside = inside & (k >= self.lower)
+        return inside if self.upper is None else inside & (k <= self.upper)
 
     def centre_and_spread(self) -> tuple[Tensor, Tensor]:
         """Where to start to look for the bulk of the mass, and with which step; ``(*batch, 1)``."""
@@ -113,14 +160,115 @@ class Family:
         usable = torch.isfinite(mean) & torch.isfinite(spread)
         return mean.detach().where(usable, 0.0).round(), spread.detach().where(usable, 1.0) + 1
 
-    def _inside(self, k: Tensor) -> Tensor:
-        inside = k == k.round()
-        if self.lower is not None:
-            inside = inside & (k >= self.lower)
-        return inside if self.upper is None else inside & (k <= self.upper)
+
+# -------------------------------------------------------------------------------- the closed forms
 
 
-_FAMILIES: dict[type[Distribution], Callable[..., Family]] = {}
+class _Poisson(Family):
+    def __init__(self, law: Poisson) -> None:
+        super().__init__(law, lower=0)
+        self.rate = self.like = widen(law.rate).unsqueeze(-1)
+
+    def log_pmf(self, k: Tensor) -> Tensor:
+        log_pmf = log_poisson_pmf(k.clamp_min(0).double(), self.rate.double())
+        return log_pmf.where(self.inside(k), -torch.inf).to(self.rate.dtype)
+
+    def log_at_least(self, a: Tensor) -> Tensor:
+        return log_poisson_tail(a, self.rate, True).to(self.rate.dtype)
+
+    def log_at_most(self, a: Tensor) -> Tensor:
+        return log_poisson_tail(a + 1, self.rate, False).to(self.rate.dtype)
+
+    def leaving(self) -> Leaving:
+        zero = torch.zeros_like(self.rate)
+        return Leaving(self.rate == 0, zero, zero + 1, self.rate)
+
+
+class _Geometric(Family):
+    def __init__(self, law: Geometric) -> None:
+        super().__init__(law, lower=0)
+        self.law: Geometric = law
+        self.log_p, self.log_1mp = log_success_and_failure(law)
+        self.like = self.log_p
+
+    def log_pmf(self, k: Tensor) -> Tensor:
+        log_pmf = times(k.to(self.log_p.dtype), self.log_1mp) + self.log_p
+        return log_pmf.where(self.inside(k), -torch.inf)
+
+    def log_at_least(self, a: Tensor) -> Tensor:
+        return times(a.to(self.log_p.dtype).clamp_min(0), self.log_1mp)
+
+    def log_at_most(self, a: Tensor) -> Tensor:
+        log_above = self.log_at_least(a + 1)
+        all_above, all_below = log_above == 0, log_above == -torch.inf
+        log_below = log1mexp(log_above.masked_fill(all_above | all_below, -1.0))
+        return log_below.masked_fill(all_above, -torch.inf).masked_fill(all_below, 0.0)
+
+    def leaving(self) -> Leaving | None:
+        if was_given(self.law, "logits"):
+            return None
+        p = widen(self.law.probs).unsqueeze(-1)
+        zero = torch.zeros_like(p)
+        return Leaving(p == 1, zero, zero + 1, 1 - p)
+
+
+def leaving_trials(law: Distribution, total: Tensor) -> Leaving | None:
+    """Of trials that never or always succeed: to the first success, or failure."""
+    if was_given(law, "logits"):
+        return None
+    p = widen(law.probs).unsqueeze(-1)  # type: ignore[attr-defined]
+    total = total.detach().to(p.dtype)
+    full = p == 1
+    here, there = total.where(full, 0.0), torch.where(full, total - 1, 1.0)
+    leaves = total * torch.where(full, 1 - p, p)
+    return Leaving(full | (p == 0), here, there.clamp_min(0).minimum(total), leaves)
+
+
+class _Table(Family):
+    """A law that is a table already: Bernoulli and Categorical."""
+
+    def __init__(self, law: Bernoulli | Categorical) -> None:
+        given = was_given(law, "logits")
+        if isinstance(law, Bernoulli):
+            log_p, log_1mp = log_success_and_failure(law)
+            table = torch.cat([log_1mp, log_p], -1)
+        else:
+            table = widen(law.logits) if given else safe_log(widen(law.probs))
+            if table.dtype != law._param.dtype:  # half precision was normalised to three digits
+                table = table - table.logsumexp(-1, keepdim=True)
+        last = torch.full_like(table[..., :1].detach(), table.shape[-1] - 1)
+        super().__init__(law, lower=0, upper=last)
+        self.table = self.like = table
+        if not isinstance(law, Bernoulli) and not given:
+            self.probs = widen(law.probs)
+            if self.probs.dtype != law.probs.dtype:
+                self.probs = self.probs / self.probs.sum(-1, keepdim=True)
+
+    def log_pmf(self, k: Tensor) -> Tensor:
+        inside = self.inside(k)
+        index = k.where(inside, 0).long().expand(*self.batch_shape, k.shape[-1])
+        return self.table.gather(-1, index).where(inside, -torch.inf)
+
+    def log_at_least(self, a: Tensor) -> Tensor:
+        k = torch.arange(self.table.shape[-1], device=a.device)
+        return log_sum(self.table.where(k >= a, -torch.inf))
+
+    def log_at_most(self, a: Tensor) -> Tensor:
+        k = torch.arange(self.table.shape[-1], device=a.device)
+        return log_sum(self.table.where(k <= a, -torch.inf))
+
+    def leaving(self) -> Leaving | None:
+        law = self.law
+        one = torch.ones_like(self.upper)  # type: ignore[arg-type]
+        return leaving_trials(law, one) if isinstance(law, Bernoulli) else None
+
+
+_FAMILIES: dict[type[Distribution], Callable[..., Family]] = {
+    Poisson: _Poisson,
+    Geometric: _Geometric,
+    Bernoulli: _Table,
+    Categorical: _Table,
+}
 
 
 def register_family(law: type[Distribution], family: Callable[..., Family]) -> None:
@@ -136,100 +284,4 @@ def family_of(law: Distribution) -> Family:
     for known, family in _FAMILIES.items():
         if isinstance(law, known) and type(law).log_prob is known.log_prob:
             return family(law)
-    return Family(law, *_integer_support(law))
-
-
-def twin_of(law: Law) -> Law:
-    """A shallow copy; ``copy.copy`` takes ten times as long to find out how."""
-    twin: Law = object.__new__(type(law))
-    vars(twin).update(vars(law))
-    return twin
-
-
-def detached(part: Any) -> Any:
-    """A tensor, or a law with all its tensors, without gradient; itself where there is none."""
-    if isinstance(part, Tensor):
-        return part.detach() if part.requires_grad else part
-    if not any(tensor.requires_grad for _, _, tensor in tensors_of(part)):
-        return part
-    twin = twin_of(part)
-    for name, value in vars(part).items():
-        if isinstance(value, Tensor | Distribution):
-            vars(twin)[name] = detached(value)
-    return twin
-
-
-def tensors_of(law: Distribution) -> Iterator[tuple[Distribution, str, Tensor]]:
-    """The tensors a law holds, with owner and name; also those of the laws it is made of."""
-    for name, value in vars(law).items():
-        if isinstance(value, Tensor):
-            yield law, name, value
-        elif isinstance(value, Distribution):
-            yield from tensors_of(value)
-
-
-_INTERVALS: list[tuple[constraints.Constraint, Callable[[float, float], bool]]] = [
-    (constraints.nonnegative, lambda low, high: low >= 0 and high < math.inf),
-    (constraints.positive, lambda low, high: low > 0 and high < math.inf),
-    (constraints.unit_interval, lambda low, high: low >= 0 and high <= 1),
-]
-"""Whether all is well with numbers between two ends, by a look at the ends."""
-
-
-def check_parameters(family: Family) -> None:
-    """Raise where a parameter is NaN, infinite or against the law's own constraint.
-
-    torch lets ``Poisson(inf)`` through, and everything else while its validation is off.
-    """
-    if not inspectable():
-        return
-    for law, name, value in tensors_of(family.law):
-        constraint = law.arg_constraints.get(name)
-        if constraint is None or constraints.is_dependent(constraint) or not inspectable(value):
-            continue
-        if value.numel() == 0:  # torch's checks cannot take it
-            continue
-        if constraint is constraints.simplex and value.dtype.itemsize < 4:
-            continue  # half precision sums to 1 up to three digits, torch asks for six
-        known = [well for interval, well in _INTERVALS if interval is constraint]
-        if known and name != "logits" and known[0](*family.ends(value)):
-            continue
-        owner = type(law).__name__
-        if name != "logits":  # ±inf logits are point masses
-            require_finite(name, value, owner)
-        good = constraint.check(value)
-        if not good.all():
-            raise ValueError(
-                f"{owner} expects `{name}` (shape {tuple(value.shape)}) to satisfy {constraint}, "
-                f"but {int((~good).sum())} of {good.numel()} do not; "
-                f"the first is {value[~good][0].tolist()}."
-            )
-
-
-def _integer_support(law: Distribution) -> tuple[int | None, Tensor | None]:
-    """The first and the last integer of a law's support; ``TypeError`` where it has no integers."""
-    name = type(law).__name__
-    if law.event_shape:
-        raise TypeError(
-            f"truncate expects a law with scalar events, but {name} has event_shape "
-            f"{tuple(law.event_shape)}; treat its coordinates one by one, or enumerate its atoms "
-            "and build a Finite."
-        )
-    try:
-        support = law.support
-    except (NotImplementedError, AttributeError):
-        support = None
-    if support is None or not getattr(support, "is_discrete", False):
-        raise TypeError(
-            f"truncate expects a law with a PMF on integers, but {name} has support {support}; "
-            "give it `support = torch.distributions.constraints.nonnegative_integer` (or another "
-            "integer constraint) and a `log_prob`."
-        )
-    while hasattr(support, "base_constraint"):
-        support = support.base_constraint
-    lower, upper = getattr(support, "lower_bound", None), getattr(support, "upper_bound", None)
-    if support is constraints.boolean:
-        lower, upper = 0, 1
-    if upper is not None:
-        upper = torch.as_tensor(upper, dtype=torch.float64).expand(law.batch_shape).unsqueeze(-1)
-    return None if lower is None else int(torch.as_tensor(lower).min()), upper
+    return Family(law, *integer_support(law))

@@ -2,9 +2,9 @@ r"""A law on finitely many atoms, the centre of the library.
 
 .. math:: P(Z = c_k) = \pi_k, \qquad k = 0, \dots, n - 1
 
-The atoms :math:`c_k` are numbers, vectors or matrices; the law is its ``logits``
-:math:`\log \pi_k`. A truncation produces one, an implicit posterior *is* one (logits straight from
-a network), a PMF that a user owns is one. The linear map
+The atoms :math:`c_k` are numbers, vectors or matrices; the law is its table, ``logits``
+:math:`\log \pi_k` and ``probs`` :math:`\pi_k`. A truncation produces one, an implicit posterior
+*is* one (logits straight from a network), a PMF that a user owns is one. The linear map
 
 .. math:: \mathcal{T}(w) = \sum_k w_k c_k
 
@@ -20,22 +20,22 @@ from __future__ import annotations
 
 __all__ = ["Finite"]
 
+from collections.abc import Callable
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints
-from torch.distributions.utils import lazy_property
 from torch.types import _size
 
-from .inverse import inverse_cdf_index
-from .one_of import OneOf
-from .sums import product
-from .validation import inspectable, require_finite, validates
-from .weights import at_least_float32, log_of_weights, normalise
+from .inverse_cdf import inverse_cdf_index, pick
+from .supports import OneOf, may_repeat, refuse_table, tensors_of
+from .tails import safe_log
+from .tracing import any_of, not_finite, product, validates
 
 if TYPE_CHECKING:
-    from .certificate import Certificate
+    from .windows import Certificate
 
 
 class Finite(Distribution):
@@ -46,7 +46,8 @@ class Finite(Distribution):
             (atoms shared by all elements). Integers become the default floating type, and half
             precision becomes ``float32``: bfloat16 cannot hold 257.
         logits: Unnormalised log-probabilities, of shape ``(*batch, n)``; ``-inf`` forbids an atom.
-        probs: Unnormalised probabilities, instead of ``logits``.
+        probs: Unnormalised probabilities, instead of ``logits``. An atom of probability 0 is not
+            forbidden: the derivative of an expectation in that probability is one-sided.
         event_dim: How many trailing dimensions of ``atoms`` belong to one atom: 0 for numbers, 1
             for vectors, 2 for matrices.
         validate_args: Whether to check the arguments; on by default.
@@ -60,14 +61,16 @@ class Finite(Distribution):
     arg_constraints = {"logits": constraints.real_vector, "probs": constraints.simplex}
     has_enumerate_support = True
 
-    all_possible = False
-    """Whether it is known, without a look, that no atom has probability zero."""
-
-    consecutive = False
-    """Whether the atoms are known, without a look, to be integers in a row."""
-
+    logits: Tensor
+    r"""The log-probabilities :math:`\log \pi`, of shape ``(*batch, n)``."""
+    probs: Tensor
+    r"""The probabilities :math:`\pi`, of shape ``(*batch, n)``."""
     certificate: Certificate | None = None
     """What a truncation lost (see :class:`gengs.Certificate`); ``None`` for a law of its own."""
+    reachable: Tensor | None = None
+    """Which atoms the parameters can give probability, ``(*batch, n)``; ``None`` for all."""
+    made_from: tuple[Callable[..., Finite], tuple[Any, ...], dict[str, Any]]
+    """The call that makes this law from its parameters, for a deep copy."""
 
     def __init__(
         self,
@@ -81,37 +84,46 @@ class Finite(Distribution):
         if (logits is None) == (probs is None):
             raise ValueError("Finite expects exactly one of `logits` and `probs`.")
         validate = validates(validate_args)
-        given = cast(Tensor, logits if logits is not None else probs)
+        name, given = ("probs", cast(Tensor, probs)) if logits is None else ("logits", logits)
         if given.dim() == 0 or given.shape[-1] == 0:
             raise ValueError(
                 "Finite expects at least one atom in the last dimension of "
-                f"`{'logits' if probs is None else 'probs'}`, but got shape {tuple(given.shape)}."
+                f"`{name}`, but got shape {tuple(given.shape)}."
             )
-        weights = given.to(at_least_float32(given.dtype))
-        log_weights = weights if probs is None else log_of_weights(weights, validate)
-        name = "logits" if probs is None else "probs"
-        log_pmf, self.all_possible = normalise(log_weights, name, validate)
-        atoms = atoms.to(at_least_float32(atoms.dtype))
-        if validate:
-            require_finite("atoms", atoms, "Finite")
+        self.made_from = (
+            *(Finite, (atoms,)),
+            {name: given, "event_dim": event_dim, "validate_args": validate_args},
+        )
+        weights = given.to(_at_least_float32(given.dtype))
+        # NaN, +inf and "every atom forbidden" all show in the normaliser, which is n times smaller
+        if logits is None:
+            total = weights.sum(-1, keepdim=True)
+            table_probs = weights / total
+            table_logits = safe_log(table_probs)
+            fault = ~(torch.isfinite(total) & (total > 0)) | (weights < 0).any(-1, keepdim=True)
+        else:
+            total = weights.logsumexp(-1, keepdim=True)  # log_softmax is slow for short rows
+            table_logits = weights - total
+            table_probs = table_logits.exp()
+            fault = ~torch.isfinite(total)
+            self.reachable = weights.detach() > -torch.inf
+        atoms = atoms.to(_at_least_float32(atoms.dtype))
         dtype = given.dtype if given.is_floating_point() else weights.dtype
-        self._build(atoms, log_pmf, event_dim, dtype, validate)
-        if validate:
-            self._require_distinct_atoms()
+        self.set_table(atoms, table_logits, table_probs, event_dim, dtype, validate)
+        if validate and any_of(fault.detach(), not_finite(atoms), may_repeat(self)):
+            refuse_table(self, name, weights.detach(), fault.squeeze(-1))
 
-    @classmethod
-    def _of_log_pmf(
-        cls, atoms: Tensor, log_pmf: Tensor, event_dim: int, dtype: torch.dtype, validate: bool
-    ) -> Finite:
-        """A law whose log-probabilities are already normalised: no second pass over the table."""
-        law = cls.__new__(cls)
-        law._build(atoms, log_pmf, event_dim, dtype, validate)
-        return law
-
-    def _build(
-        self, atoms: Tensor, log_pmf: Tensor, event_dim: int, dtype: torch.dtype, validate: bool
+    def set_table(
+        self,
+        atoms: Tensor,
+        logits: Tensor,
+        probs: Tensor,
+        event_dim: int,
+        dtype: torch.dtype,
+        validate: bool,
     ) -> None:
-        n = log_pmf.shape[-1]
+        """Take a normalised table: what every way to make a law ends with."""
+        n = logits.shape[-1]
         where_n = -1 - event_dim
         if atoms.dim() < 1 + event_dim or atoms.shape[where_n] != n:
             raise ValueError(
@@ -120,20 +132,21 @@ class Finite(Distribution):
                 " for vector atoms pass event_dim=1."
             )
         try:
-            batch, own = log_pmf.shape[:-1], atoms.shape[:where_n]
-            if own:  # else a look at the shapes is half the cost of a small law
+            batch, own = logits.shape[:-1], atoms.shape[:where_n]
+            if own:
                 batch = torch.broadcast_shapes(batch, own)
         except RuntimeError:
             raise ValueError(
                 "Finite expects the batch shapes of `atoms` and of the probabilities to broadcast, "
-                f"but got {tuple(atoms.shape[:where_n])} and {tuple(log_pmf.shape[:-1])}."
+                f"but got {tuple(atoms.shape[:where_n])} and {tuple(logits.shape[:-1])};"
+                " for vector atoms pass event_dim=1."
             ) from None
         self.atoms = atoms
-        self.logits = log_pmf.expand(*batch, n)
+        self.logits, self.probs = logits.expand(*batch, n), probs.expand(*batch, n)
         self.event_dim = event_dim
         self.dtype = dtype
         event = atoms.shape[atoms.dim() - event_dim :]
-        # our own flag, and our own checks: torch's would refuse -inf logits under `simplex`
+        # our own checks: torch's would refuse -inf logits under `simplex`
         super().__init__(batch, event, validate_args=False)
         self._validate_args = validate
 
@@ -142,42 +155,28 @@ class Finite(Distribution):
     @property
     def num_atoms(self) -> int:
         """How many atoms the law has."""
-        return self.atoms.shape[-1 - self.event_dim]
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        r"""The probabilities :math:`\pi`, of shape ``(*batch, n)``."""
-        return self.logits.exp()
-
-    @lazy_property
-    def fixed_probs(self) -> Tensor:
-        """The probabilities without a gradient, made once for all who need numbers only."""
-        return self.logits.detach().exp()
-
-    def softmax_scores(self, temperature: float) -> Tensor:
-        """Log-probabilities up to a constant of each row, for a softmax at this temperature."""
-        return self.logits
+        return self.logits.shape[-1]
 
     @constraints.dependent_property(is_discrete=True)
     def support(self) -> constraints.Constraint:
         """The set of atoms, as a constraint that can be checked."""
         return OneOf(self)
 
-    def mix(self, weights: Tensor, atoms: Tensor | None = None) -> Tensor:
+    def mix(self, weights: Tensor, fixed_atoms: bool = False) -> Tensor:
         r"""The linear map :math:`\mathcal{T}(w) = \sum_k w_k c_k`: weights to values.
 
         Args:
             weights: Weights ``(*sample, *batch, n)``.
-            atoms: Other values of the same shape in place of the atoms.
+            fixed_atoms: Whether atoms that are learned get no gradient from it.
         """
-        atoms = self.atoms if atoms is None else atoms
-        weights = weights.to(torch.promote_types(atoms.dtype, weights.dtype))
-        atoms = atoms.to(weights.dtype)
-        if atoms.dim() == 1:
-            return product(weights, atoms)
-        return (weights.reshape(weights.shape + (1,) * self.event_dim) * atoms).sum(
-            -1 - self.event_dim
-        )
+        atoms = self.atoms.detach() if fixed_atoms else self.atoms
+        wide = torch.promote_types(atoms.dtype, weights.dtype)
+        weights, atoms = weights.to(wide), atoms.to(wide)
+        if atoms.dim() > 1 + self.event_dim:  # each element has its own
+            weights = weights.reshape(weights.shape + (1,) * self.event_dim)
+            return (weights * atoms).sum(-1 - self.event_dim)
+        value = product(weights, atoms.reshape(self.num_atoms, -1))
+        return value.reshape(weights.shape[:-1] + self.event_shape)
 
     @property
     def mean(self) -> Tensor:
@@ -191,14 +190,19 @@ class Finite(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        return self._atoms_at(self.logits.argmax(-1))
+        return self.at(self.logits.argmax(-1))
 
     def entropy(self) -> Tensor:
-        possible = self.probs > 0
-        return -(self.probs * self.logits.where(possible, 0.0)).sum(-1)
+        return -(self.probs * self.logits.masked_fill(self.logits == -torch.inf, 0.0)).sum(-1)
 
     def index_of(self, value: Tensor) -> tuple[Tensor, Tensor]:
         """For each value the index of its atom, and whether there is one."""
+        event = value.shape[value.dim() - self.event_dim :]
+        if value.dim() < self.event_dim or event != self.event_shape:
+            raise ValueError(
+                f"Finite expects values that end in the shape of an atom, "
+                f"{tuple(self.event_shape)}, but got shape {tuple(value.shape)}."
+            )
         hits = value.unsqueeze(-1 - self.event_dim) == self.atoms
         for _ in range(self.event_dim):
             hits = hits.all(-1)
@@ -206,38 +210,48 @@ class Finite(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         index, found = self.index_of(value)
-        if self._validate_args and inspectable(found) and not found.all():
+        try:
+            torch.broadcast_shapes(index.shape, self.batch_shape)
+        except RuntimeError:
+            raise ValueError(
+                f"Finite.log_prob expects values that broadcast with the batch shape "
+                f"{tuple(self.batch_shape)}, but got shape {tuple(value.shape)}."
+            ) from None
+        if self._validate_args and any_of(~found):
             raise ValueError(
                 f"Finite.log_prob expects values among the {self.num_atoms} atoms, but "
                 f"{int((~found).sum())} of {found.numel()} in `value` (shape {tuple(value.shape)})"
                 " are not; pass validate_args=False to give them probability zero."
             )
-        shape = torch.broadcast_shapes(index.shape, self.batch_shape)
-        logits = self.logits.expand(*shape, self.num_atoms)
-        found_log = logits.gather(-1, index.expand(shape).unsqueeze(-1)).squeeze(-1)
-        return found_log.where(found, -torch.inf)
+        return pick(self.logits, index).where(found, -torch.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
         r""":math:`P(Z \le v)`, for scalar atoms."""
-        self._require_scalar_atoms("cdf")
-        below = self.atoms <= value.unsqueeze(-1)
-        return (self.probs * below).sum(-1)
+        atoms, cdf = self._cumulative("cdf")
+        below = (atoms <= value.unsqueeze(-1)).sum(-1)
+        padded = torch.cat([torch.zeros_like(cdf[..., :1]), cdf], -1)
+        return pick(padded, below)
 
     def icdf(self, value: Tensor) -> Tensor:
         r"""The smallest atom :math:`c` with :math:`P(Z \le c) \ge v`, for scalar atoms."""
-        self._require_scalar_atoms("icdf")
-        atoms, order = self.atoms.expand_as(self.probs).sort(-1)
-        cdf = self.probs.gather(-1, order).cumsum(-1)
+        atoms, cdf = self._cumulative("icdf")
         # rounding may leave the whole sum below 1: the quantile of 1 is the last possible atom
         reached = cdf >= value.unsqueeze(-1).minimum(cdf[..., -1:])
-        index = reached.to(torch.int8).argmax(-1)
-        atoms = atoms.expand(*index.shape, self.num_atoms)
-        return atoms.gather(-1, index.unsqueeze(-1)).squeeze(-1)
+        return pick(atoms, reached.to(torch.int8).argmax(-1))
+
+    def _cumulative(self, what: str) -> tuple[Tensor, Tensor]:
+        """The atoms in order, and their cumulative probabilities: summed the same way for all."""
+        if self.event_dim:
+            raise NotImplementedError(
+                f"Finite.{what} needs scalar atoms; these have event_dim={self.event_dim}."
+            )
+        atoms, order = self.atoms.expand_as(self.probs).sort(-1)
+        return atoms, self.probs.gather(-1, order).cumsum(-1)
 
     # ------------------------------------------------------------------------------- drawing
 
     def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
-        return self._atoms_at(self.sample_index(sample_shape))
+        return self.at(self.sample_index(sample_shape))
 
     def sample_index(
         self, sample_shape: _size = torch.Size(), generator: torch.Generator | None = None
@@ -245,27 +259,8 @@ class Finite(Distribution):
         """Exact draws, as indices of atoms; impossible atoms are never drawn."""
         return inverse_cdf_index(self.probs.detach(), torch.Size(sample_shape), generator)
 
-    def enumerate_support(self, expand: bool = True) -> Tensor:
-        first = self.atoms.movedim(-1 - self.event_dim, 0)  # (n, *batch or nothing, *event)
-        missing = len(self.batch_shape) - (first.dim() - 1 - self.event_dim)
-        first = first.reshape(first.shape[:1] + (1,) * missing + first.shape[1:])
-        if not expand:
-            return first.clone()  # laws on the same atoms may share them
-        return first.expand(self.num_atoms, *self.batch_shape, *self.event_shape)
-
-    def expand(self, batch_shape: _size, _instance: Any = None) -> Finite:
-        law = self._get_checked_instance(Finite, _instance)
-        logits = self.logits.expand(*batch_shape, self.num_atoms)
-        law._build(self.atoms, logits, self.event_dim, self.dtype, self._validate_args)
-        law.certificate, law.consecutive = self.certificate, self.consecutive
-        law.all_possible = self.all_possible
-        return law
-
-    def __repr__(self) -> str:
-        shapes = f"batch {tuple(self.batch_shape)}, event {tuple(self.event_shape)}"
-        return f"Finite({self.num_atoms} atoms, {shapes})"
-
-    def _atoms_at(self, index: Tensor) -> Tensor:
+    def at(self, index: Tensor) -> Tensor:
+        """The atoms at indices ``(*sample, *batch)``."""
         if self.atoms.dim() == 1 + self.event_dim:
             # not self.atoms[index]: under vmap a single index would have to become a Python number
             drawn = self.atoms.index_select(0, index.reshape(-1))
@@ -277,21 +272,44 @@ class Finite(Distribution):
         index = index.expand(*index.shape[: index.dim() - self.event_dim - 1], *self.event_shape, 1)
         return atoms.expand(*index.shape[:-1], self.num_atoms).gather(-1, index).squeeze(-1)
 
-    def _require_distinct_atoms(self) -> None:
-        """Two atoms of one value would share its probability, and ``log_prob`` knows one index."""
-        shared = self.atoms.dim() == 1 + self.event_dim  # others are made by rules, not by hand
-        if shared and inspectable(self.atoms) and self.num_atoms <= 10_000:
-            if not self.event_dim and bool((self.atoms.detach().diff() > 0).all()):
-                return  # in order, as most are: no need to sort them
-            distinct = len(self.atoms.detach().unique(dim=0))
-            if distinct < self.num_atoms:
-                raise ValueError(
-                    f"Finite expects distinct `atoms`, but only {distinct} of the {self.num_atoms} "
-                    "are; add up the probabilities of those that are equal."
-                )
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        first = self.atoms.movedim(-1 - self.event_dim, 0)  # (n, *batch or nothing, *event)
+        missing = len(self.batch_shape) - (first.dim() - 1 - self.event_dim)
+        first = first.reshape(first.shape[:1] + (1,) * missing + first.shape[1:])
+        if not expand:
+            return first.clone()  # laws on the same atoms may share them
+        return first.expand(self.num_atoms, *self.batch_shape, *self.event_shape)
 
-    def _require_scalar_atoms(self, what: str) -> None:
-        if self.event_dim:
-            raise TypeError(
-                f"Finite.{what} needs scalar atoms; these have event_dim={self.event_dim}."
-            )
+    def expand(self, batch_shape: _size, _instance: Any = None) -> Finite:
+        law = self._get_checked_instance(Finite, _instance)
+        shape = (*batch_shape, self.num_atoms)
+        table = self.logits.expand(shape), self.probs.expand(shape)
+        law.set_table(self.atoms, *table, self.event_dim, self.dtype, self._validate_args)
+        law.certificate, law.reachable = self.certificate, self.reachable
+        law.made_from = _expanded, (self, batch_shape), {}
+        return law
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Finite:
+        """The law of copied parameters: a table that was computed from them cannot be copied.
+
+        Parameters that were computed themselves keep their gradient to what they come from.
+        """
+        make, args, options = self.made_from
+        for part in (*args, *options.values()):
+            held = tensors_of(part) if isinstance(part, Distribution) else [(None, "", part)]
+            memo |= {id(t): t.clone() for *_, t in held if isinstance(t, Tensor) and not t.is_leaf}
+        return make(*deepcopy(args, memo), **deepcopy(options, memo))
+
+    def __repr__(self) -> str:
+        shapes = f"batch {tuple(self.batch_shape)}, event {tuple(self.event_shape)}"
+        return f"Finite({self.num_atoms} atoms, {shapes})"
+
+
+def _expanded(law: Finite, batch_shape: _size) -> Finite:
+    return law.expand(batch_shape)
+
+
+def _at_least_float32(dtype: torch.dtype) -> torch.dtype:
+    """The dtype to compute in: half precision is too coarse for normalising, integers too."""
+    wide = torch.promote_types(dtype, torch.float32)
+    return wide if dtype.is_floating_point else torch.get_default_dtype()

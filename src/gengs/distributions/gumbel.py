@@ -20,8 +20,7 @@ __all__ = ["conditional_gumbel", "log_exponential", "standard_gumbel"]
 import torch
 from torch import Tensor
 
-from .constant import constant
-from .validation import inside_transform
+from .tracing import inside_transform
 
 _BITS = 31
 _TWICE_31_BITS = 0x7FFFFFFF_7FFFFFFF
@@ -92,9 +91,8 @@ def _minus_fine_uniform(
         words.random_(-(2**63), None, generator=generator)
         words.bitwise_and_(_TWICE_31_BITS)  # no signs in either half
         bits = words.view(torch.int32)[:numel].view(shape)
-        uniform = bits.to(dtype)
-        scale = 2.0**-_BITS * shrink
-        return torch.add(_half_a_cell(-scale), uniform, alpha=-scale, out=uniform)
+        # centred in its cell: never 0, and never 1 after rounding
+        return bits.to(dtype).add_(0.5).mul_(-(2.0**-_BITS) * shrink)
     options = {"dtype": dtype, "device": device, "generator": generator}
     uniform = torch.rand(shape, **options)  # type: ignore[call-overload]
     # a second draw refines the steps of the first, whatever generator the device has
@@ -102,8 +100,3 @@ def _minus_fine_uniform(
     finer = torch.rand(shape, **options).mul_(step).add_(step * 2.0**-8)  # type: ignore[call-overload]
     result: Tensor = (uniform + finer) * -shrink
     return result
-
-
-@constant
-def _half_a_cell(scale: float) -> Tensor:
-    return torch.tensor(scale / 2, dtype=torch.float32, device="cpu")

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 __all__ = ["divergence"]
 
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.distributions import Binomial, Distribution, Multinomial, NegativeBinomial
@@ -20,21 +18,15 @@ from torch.distributions.kl import _KL_REGISTRY, kl_divergence, register_kl
 
 from .families import family_of
 from .finite import Finite
-from .given import log_success_and_failure, times
-from .multinomial import multinomial_log_probs
-from .poisson_kl import cut_poisson_kl
-from .scored import Scored
-from .straight_through import StraightThrough
-from .sums import row_sums, sum_to
-from .truncated import Truncated
-from .validation import all_finite, inspectable, ordinary
+from .multinomial import multinomial_probs
+from .relaxed import StraightThrough
+from .tails import log_success_and_failure, times
+from .tracing import any_of, validates
 
 
 def divergence(q: Distribution, p: Distribution) -> Tensor:
     """``kl_divergence`` for ``torch.compile``, which cannot follow torch's search for a formula."""
     if torch.compiler.is_compiling():
-        if isinstance(q, Truncated) and isinstance(p, Truncated):
-            return _truncated_truncated(q, p)
         if isinstance(q, Finite) and isinstance(p, Finite):
             return _finite_finite(q, p)
         if (type(q), type(p)) in _KL_REGISTRY:
@@ -45,11 +37,7 @@ def divergence(q: Distribution, p: Distribution) -> Tensor:
 @register_kl(Finite, Finite)
 def _finite_finite(q: Finite, p: Finite) -> Tensor:
     _require_equal_atoms(q, p)
-    if isinstance(q, Scored) and not q.has_table and ordinary(q.source, p.logits):
-        kl: Tensor = _OfScores.apply(q.source, p.logits, q.weights, q.total)
-        if all_finite(kl):
-            return kl
-    return _categorical_kl(q.logits, p.logits, q.fixed_probs)
+    return _categorical_kl(q.logits, p.logits)
 
 
 @register_kl(Finite, Distribution)
@@ -59,17 +47,7 @@ def _finite_any(q: Finite, p: Distribution) -> Tensor:
         raise NotImplementedError(
             "kl_divergence of a Finite with vector atoms needs a Finite on the same atoms."
         )
-    return _categorical_kl(q.logits, family_of(p).log_pmf(q.atoms), q.fixed_probs)
-
-
-@register_kl(Truncated, Truncated)
-def _truncated_truncated(q: Truncated, p: Truncated) -> Tensor:
-    closed = cut_poisson_kl(q, p)
-    if closed is not None:
-        return closed
-    if q.window.spans(p.window):  # the same atoms: no need to compare them
-        return _categorical_kl(q.logits, p.logits, q.fixed_probs)
-    return _finite_finite(q, p)
+    return _categorical_kl(q.logits, family_of(p).log_pmf(q.atoms))
 
 
 @register_kl(StraightThrough, StraightThrough)
@@ -89,9 +67,7 @@ def _finite_straight(q: Finite, p: StraightThrough) -> Tensor:
 
 @register_kl(NegativeBinomial, NegativeBinomial)
 def _negative_binomial(q: NegativeBinomial, p: NegativeBinomial) -> Tensor:
-    if inspectable(q.total_count, p.total_count) and not torch.equal(
-        *torch.broadcast_tensors(q.total_count, p.total_count)
-    ):
+    if _validates(q) and any_of(q.total_count != p.total_count):
         raise NotImplementedError(
             "kl_divergence of two NegativeBinomials has a closed form for equal `total_count` only;"
             " truncate both to the same atoms for the others."
@@ -99,9 +75,9 @@ def _negative_binomial(q: NegativeBinomial, p: NegativeBinomial) -> Tensor:
     log_p, log_1mp = log_success_and_failure(p)
     log_q, log_1mq = log_success_and_failure(q)
     mean = q.mean.unsqueeze(-1)
-    return (
-        times(mean, _difference(log_q, log_p)) + q.total_count.unsqueeze(-1) * (log_1mq - log_1mp)
-    ).squeeze(-1)
+    kl = times(mean, _difference(log_q, log_p)) + q.total_count.unsqueeze(-1) * (log_1mq - log_1mp)
+    # where nobody looked, unequal numbers of trials are no plausible number
+    return kl.squeeze(-1).where(q.total_count == p.total_count, torch.nan)
 
 
 @register_kl(Multinomial, Multinomial)
@@ -111,92 +87,36 @@ def _multinomial(q: Multinomial, p: Multinomial) -> Tensor:
             "kl_divergence of two Multinomials expects equal total_count, but got "
             f"{q.total_count} and {p.total_count}."
         )
-    return q.total_count * _categorical_kl(multinomial_log_probs(q), multinomial_log_probs(p))
+    return q.total_count * _categorical_kl(multinomial_probs(q)[1], multinomial_probs(p)[1])
 
 
 @register_kl(Binomial, Binomial)
 def _binomial(q: Binomial, p: Binomial) -> Tensor:
-    """Torch has the case of equal counts; this one has all (+inf where ``q`` can exceed ``p``)."""
+    """Torch has the case of equal counts; this one has all (+inf where ``q`` can exceed ``p``).
+
+    Unequal counts need a table whose size is a number to be read: without validation, and under a
+    compiler, they are NaN.
+    """
     log_q, log_1mq = log_success_and_failure(q)
     log_p, log_1mp = log_success_and_failure(p)
     n_q, n_p = q.total_count, p.total_count
     mean = q.mean.unsqueeze(-1)
     rest = n_q.unsqueeze(-1) - mean
     same = times(mean, _difference(log_q, log_p)) + times(rest, _difference(log_1mq, log_1mp))
-    if not inspectable(n_q, n_p) or torch.equal(*torch.broadcast_tensors(n_q, n_p)):
-        return same.squeeze(-1)
+    if not _validates(q) or not any_of(n_q != n_p):
+        return same.squeeze(-1).where(n_q == n_p, torch.nan)
     last = int(n_q.max()) if n_q.numel() else 0
     k = torch.arange(last + 1, device=n_q.device)
     exact = _categorical_kl(family_of(q).log_pmf(k), family_of(p).log_pmf(k))
     return torch.where(n_q == n_p, same.squeeze(-1), exact)
 
 
-def _categorical_kl(log_q: Tensor, log_p: Tensor, probs: Tensor | None = None) -> Tensor:
-    """The divergence of log-PMFs ``(*batch, n)``; ``probs`` are those of ``q``, if at hand."""
-    if ordinary(log_q, log_p):
-        probs = log_q.detach().exp() if probs is None else probs
-        kl = _EverywherePositive.apply(log_q, log_p, probs)
-        if all_finite(kl):  # an impossible atom of q would make it NaN, one of p infinite
-            return kl
-    log_q, log_p = torch.broadcast_tensors(log_q, log_p)
+def _categorical_kl(log_q: Tensor, log_p: Tensor) -> Tensor:
+    """The divergence of log-PMFs ``(*batch, n)``."""
     possible = log_q > -torch.inf
     # double where: impossible atoms of q contribute 0 and send no NaN back
     ratio = log_q.where(possible, 0.0) - log_p.where(possible, 0.0)
-    return (log_q.exp() * ratio.where(possible, 0.0)).sum(-1)
-
-
-class _EverywherePositive(torch.autograd.Function):
-    """The divergence of PMFs without zeros, its sums by matrix products and little kept."""
-
-    @staticmethod
-    def forward(ctx: Any, log_q: Tensor, log_p: Tensor, q: Tensor) -> Tensor:
-        terms = (log_q - log_p).mul_(q)
-        ctx.save_for_backward(log_q, log_p, q, terms)
-        return row_sums(terms).squeeze(-1)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        log_q, log_p, q, terms = ctx.saved_tensors
-        if torch.is_grad_enabled():  # what was kept are numbers; these are functions
-            q = log_q.exp()
-            terms = q * (log_q - log_p)
-        grad = grad.unsqueeze(-1)
-        to_q = to_p = None
-        if ctx.needs_input_grad[0]:
-            to_q = sum_to((terms + q) * grad, log_q.shape)
-        if ctx.needs_input_grad[1]:
-            to_p = sum_to(-q * grad, log_p.shape)
-        return to_q, to_p, None
-
-
-class _OfScores(torch.autograd.Function):
-    r"""The divergence of a law that is not normalised.
-
-    With :math:`Z = \sum_k e^{x_k}` and :math:`m = \sum_k \pi_k (x_k - \log p_k)` it is
-    :math:`m - \log Z`, and its slope :math:`\pi_k (x_k - \log p_k - m)`.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor, log_p: Tensor, weights: Tensor, total: Tensor) -> Tensor:
-        terms = (scores - log_p).mul_(weights)
-        mean = row_sums(terms).div_(total)
-        ctx.save_for_backward(scores, log_p, weights, total, terms, mean)
-        return (mean - total.log()).squeeze(-1)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        scores, log_p, weights, total, terms, mean = ctx.saved_tensors
-        if torch.is_grad_enabled():  # what was kept are numbers; these are functions
-            weights = scores.exp()
-            total, terms = weights.sum(-1, keepdim=True), weights * (scores - log_p)
-            mean = terms.sum(-1, keepdim=True) / total
-        scale = grad.unsqueeze(-1) / total
-        to_scores = to_p = None
-        if ctx.needs_input_grad[0]:
-            to_scores = sum_to(torch.addcmul(terms, weights, mean, value=-1) * scale, scores.shape)
-        if ctx.needs_input_grad[1]:
-            to_p = sum_to(-weights * scale, log_p.shape)
-        return to_scores, to_p, None, None
+    return (log_q.exp() * ratio).sum(-1)
 
 
 def _difference(log_q: Tensor, log_p: Tensor) -> Tensor:
@@ -204,8 +124,12 @@ def _difference(log_q: Tensor, log_p: Tensor) -> Tensor:
     return torch.where(log_q > -torch.inf, log_q - log_p, 0.0)
 
 
+def _validates(law: Distribution) -> bool:
+    return validates(vars(law).get("_validate_args"))
+
+
 def _require_equal_atoms(q: Finite, p: Finite) -> None:
-    if q.atoms is p.atoms or not inspectable(q.atoms, p.atoms):
+    if q.atoms is p.atoms:
         return
     if q.num_atoms != p.num_atoms or q.event_shape != p.event_shape:
         raise ValueError(
@@ -213,8 +137,19 @@ def _require_equal_atoms(q: Finite, p: Finite) -> None:
             f"{q.num_atoms} atoms of shape {tuple(q.event_shape)} and "
             f"{p.num_atoms} of shape {tuple(p.event_shape)}."
         )
-    if not bool((q.atoms == p.atoms).all()):
+    if _same_window(q, p) or not (q._validate_args and p._validate_args):
+        return
+    if any_of(q.atoms != p.atoms):
         raise ValueError(
             "kl_divergence expects two Finite laws on the same atoms, but the atoms differ; "
             "truncate both to one window, as in truncate(p, window=q.certificate.window)."
         )
+
+
+def _same_window(q: Finite, p: Finite) -> bool:
+    """Whether both were cut to the same integers, known without a look at them."""
+    if q.certificate is None or p.certificate is None:
+        return False
+    ours, theirs = q.certificate.window, p.certificate.window
+    one_for_all = isinstance(ours.low, int) and isinstance(theirs.low, int)
+    return one_for_all and (ours.low, ours.size) == (theirs.low, theirs.size)

@@ -1,4 +1,4 @@
-r"""The multinomial: counts of N balls in m boxes.
+r"""The multinomial: counts of N balls in m boxes. One ball gives one-hot vectors.
 
 While they are few, its :math:`\binom{N + m - 1}{m - 1}` outcomes are atoms, vectors like any other
 (:func:`enumerate_multinomial`). Past that it is a chain of conditional binomials,
@@ -13,19 +13,29 @@ whose links are relaxed one after the other (:class:`RelaxedMultinomial`): the c
 
 from __future__ import annotations
 
-__all__ = ["enumerate_multinomial", "multinomial_log_pmf", "number_of_outcomes"]
+__all__ = [
+    "OneHot",
+    "enumerate_multinomial",
+    "explodes",
+    "multinomial_log_pmf",
+    "multinomial_logits",
+    "multinomial_probs",
+    "number_of_outcomes",
+]
 
 import math
 from itertools import combinations
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Multinomial
+from torch.distributions import Categorical, Multinomial, OneHotCategorical
+from torch.distributions.utils import lazy_property
+from torch.types import _size
 
-from .constant import constant
-from .given import gave, times, widen
-from .memory import require_memory
-from .special import safe_log
+from .finite import Finite
+from .tails import safe_log, times, was_given, widen
+from .tracing import require_memory
 
 MOST_OUTCOMES = 100_000
 """Past this many outcomes enumeration refuses, and the chain takes over."""
@@ -45,7 +55,7 @@ def enumerate_multinomial(law: Multinomial) -> tuple[Tensor, Tensor]:
     """All outcomes as vectors, ``(n, m)``, and their log-probabilities, ``(*batch, n)``."""
     total, boxes = law.total_count, law.event_shape[-1]
     outcomes = number_of_outcomes(total, boxes)
-    log_p = multinomial_log_probs(law)
+    _, log_p = multinomial_probs(law)
     if explodes(law):
         raise ValueError(
             f"Multinomial(total_count={total}) on {boxes} categories has {outcomes} outcomes, too "
@@ -64,15 +74,23 @@ def multinomial_log_pmf(counts: Tensor, log_p: Tensor, total: int) -> Tensor:
     return log_power + choose.to(log_p.dtype)
 
 
-def multinomial_log_probs(law: Multinomial) -> Tensor:
-    """Log-probabilities of the boxes, without the clamp torch puts on them."""
+def multinomial_probs(law: Multinomial | OneHotCategorical) -> tuple[Tensor, Tensor]:
+    """Probabilities of the boxes and their logarithms, without the clamp torch puts on them."""
     categorical = law._categorical
-    if gave(categorical, "logits"):
-        return widen(categorical.logits)
-    return safe_log(widen(categorical.probs))
+    if was_given(categorical, "logits"):
+        log_p = multinomial_logits(categorical)
+        return log_p.exp(), log_p
+    probs = widen(categorical.probs)
+    probs = probs / probs.sum(-1, keepdim=True)
+    return probs, safe_log(probs)
 
 
-@constant
+def multinomial_logits(law: Categorical) -> Tensor:
+    """Log-probabilities that were given as such; of half precision, normalised to all digits."""
+    log_p = widen(law.logits)
+    return log_p if log_p.dtype == law.logits.dtype else log_p.log_softmax(-1)
+
+
 def compositions(total: int, boxes: int) -> Tensor:
     """Every vector of ``boxes`` counts with sum ``total``."""
     if boxes == 1:
@@ -83,3 +101,60 @@ def compositions(total: int, boxes: int) -> Tensor:
     before = torch.full((len(bars), 1), -1, device="cpu")
     after = torch.full((len(bars), 1), total + boxes - 1, device="cpu")
     return torch.cat([before, bars, after], -1).diff(dim=-1) - 1
+
+
+class OneHot(Finite):
+    """A law on the one-hot vectors: weights are values as they are, no atom is multiplied out.
+
+    Args:
+        logits: Normalised log-probabilities, ``(*batch, n)``.
+        probs: The probabilities, where these were given; an impossible one is at a boundary.
+        validate: Whether what is asked of the law is checked.
+    """
+
+    def __init__(self, logits: Tensor, probs: Tensor | None, validate: bool) -> None:
+        self.made_from = OneHot, (logits, probs, validate), {}
+        self.logits = logits
+        self.event_dim, self.dtype = 1, logits.dtype
+        if probs is not None:
+            self.probs = probs
+        moves = probs is not None and probs.requires_grad
+        self.reachable = None if moves else logits.detach() > -torch.inf
+        n = logits.shape[-1]
+        super(Finite, self).__init__(logits.shape[:-1], torch.Size([n]), validate_args=False)
+        self._validate_args = validate
+
+    @lazy_property
+    def probs(self) -> Tensor:  # a relaxed vector does not need them
+        return self.logits.exp()
+
+    @property
+    def atoms(self) -> Tensor:  # type: ignore[override]  # made when asked for: n × n numbers
+        return torch.eye(self.num_atoms, dtype=self.logits.dtype, device=self.logits.device)
+
+    def mix(self, weights: Tensor, fixed_atoms: bool = False) -> Tensor:
+        return weights
+
+    def at(self, index: Tensor) -> Tensor:
+        # not one_hot, which looks at the indices
+        atom = torch.arange(self.num_atoms, device=index.device)
+        return (index.unsqueeze(-1) == atom).to(self.logits.dtype)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.probs * (1 - self.probs)
+
+    def index_of(self, value: Tensor) -> tuple[Tensor, Tensor]:
+        if value.shape[-1:] != self.event_shape:
+            raise ValueError(
+                f"expected one-hot vectors of length {self.num_atoms}, "
+                f"but got shape {tuple(value.shape)}."
+            )
+        index = value.argmax(-1)
+        return index, (self.at(index) == value).all(-1)
+
+    def expand(self, batch_shape: _size, _instance: Any = None) -> OneHot:
+        shape = (*batch_shape, self.num_atoms)
+        given = "probs" in vars(self)
+        probs = self.probs.expand(shape) if given else None
+        return OneHot(self.logits.expand(shape), probs, self._validate_args)

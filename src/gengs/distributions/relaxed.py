@@ -1,4 +1,8 @@
-r"""The Gumbel-softmax relaxation of a law on finitely many atoms: a law on the simplex.
+r"""The Gumbel-softmax relaxation of a law on finitely many atoms, in three spellings.
+
+- :class:`Relaxed`, a law on the simplex;
+- :class:`StraightThrough`, the discrete law, whose draws carry the gradient of its relaxation;
+- :func:`gumbel_relax`, a function, for people who only want a value.
 
 .. math::
     y = \mathrm{softmax}\big((\log \pi + g) / \tau\big), \qquad
@@ -12,28 +16,29 @@ References:
     | The Concrete Distribution (Maddison et al., 2017), https://arxiv.org/abs/1611.00712
     | Categorical Reparameterization with Gumbel-Softmax (Jang et al., 2017),
     | https://arxiv.org/abs/1611.01144
+    | Estimating or Propagating Gradients Through Stochastic Neurons (Bengio et al., 2013),
+    | https://arxiv.org/abs/1308.3432
     | Generalized Gumbel-Softmax Gradient Estimator (Joo et al., 2020),
     | https://arxiv.org/abs/2003.01847
 """
 
 from __future__ import annotations
 
-__all__ = ["Relaxed"]
+__all__ = ["Relaxed", "StraightThrough", "gumbel_relax"]
 
-from numbers import Real
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, constraints
+from torch.distributions import Distribution, Independent, Multinomial, constraints
 from torch.types import _size
 
-from .fused_value import fused_value
-from .gumbel import log_exponential
-from .truncate import as_finite
-from .validation import inspectable, ordinary, validates
-
-Temperature = float | Tensor
+from .gumbel_softmax import relaxed_value, relaxed_weights
+from .multinomial import explodes
+from .relaxed_multinomial import RelaxedMultinomial
+from .temperature import Temperature, check_temperature
+from .tracing import validates
+from .truncation import as_finite
 
 
 class Relaxed(Distribution):
@@ -63,7 +68,8 @@ class Relaxed(Distribution):
         self, temperature: Temperature, law: Distribution, validate_args: bool | None = None
     ) -> None:
         self.law = as_finite(law)
-        check_temperature(temperature)
+        if validates(validate_args) or not isinstance(temperature, Tensor):
+            check_temperature(temperature)
         self.temperature = temperature
         batch = self.law.batch_shape
         if isinstance(temperature, Tensor) and temperature.dim():
@@ -84,7 +90,8 @@ class Relaxed(Distribution):
 
     def rsample(self, sample_shape: _size = torch.Size()) -> Tensor:
         """Relaxed one-hot vectors, ``(*sample, *batch, n)``, in the law's own floating type."""
-        return self._weights(torch.Size(sample_shape)).to(self.law.dtype)
+        weights = relaxed_weights(self.logits, self.temperature, torch.Size(sample_shape))
+        return weights.to(self.law.dtype)
 
     def value(self, y: Tensor) -> Tensor:
         r"""The linear map :math:`\mathcal{T}(y) = \sum_k y_k c_k`."""
@@ -106,19 +113,7 @@ class Relaxed(Distribution):
             generator: Where the noise comes from.
         """
         shape = torch.Size(sample_shape)
-        if not hard and isinstance(self.temperature, float | int):
-            tau = float(self.temperature)
-            scores = self.law.softmax_scores(tau)
-            if self._fusible(scores):
-                noise = _log_noise(scores, shape, generator)
-                return fused_value(scores, noise, self.atoms, tau, self.law.all_possible)
-        weights = self._weights(shape, generator)
-        if not hard:
-            return self.law.mix(weights)
-        # learned atoms move with the one that was drawn; the weights' gradient is the relaxed one
-        value = self.law.mix(weights, self.atoms.detach())
-        atom = self.law._atoms_at(weights.detach().argmax(-1))
-        return atom + (value - value.detach())  # exactly the atom: value + (atom - value) rounds
+        return relaxed_value(self.law, self.temperature, shape, hard, generator)
 
     def log_prob(self, value: Tensor) -> Tensor:
         r"""The density at a point of the simplex, computed in log space.
@@ -135,7 +130,8 @@ class Relaxed(Distribution):
 
     def log_prob_of_log(self, log_y: Tensor) -> Tensor:
         r"""The same density for given :math:`\log y`: at low temperatures :math:`y` underflows."""
-        tau = self._tau_column(log_y)
+        tau = torch.as_tensor(self.temperature, dtype=log_y.dtype, device=log_y.device)
+        tau = tau.unsqueeze(-1)
         possible = (self.logits > -torch.inf).expand(
             torch.broadcast_shapes(self.logits.shape, log_y.shape)
         )
@@ -158,48 +154,118 @@ class Relaxed(Distribution):
     def __repr__(self) -> str:
         return f"Relaxed(temperature: {self.temperature}, law: {self.law})"
 
-    def _weights(
-        self, sample_shape: torch.Size, generator: torch.Generator | None = None
-    ) -> Tensor:
-        """Relaxed one-hot vectors, in ``float32`` or wider."""
-        perturbed = self.logits - _log_noise(self.logits, sample_shape, generator)
-        return soften(perturbed, self._tau_column(perturbed))
 
-    def _fusible(self, scores: Tensor) -> bool:
-        """Whether the fast path serves: atoms shared and fixed, a plain tensor."""
-        return (
-            self.atoms.dim() == 1
-            and self.atoms.dtype == scores.dtype
-            and not self.atoms.requires_grad
-            and ordinary(scores)
-        )
+class StraightThrough(Distribution):
+    r"""A discrete law whose draws carry the gradient of its relaxation.
 
-    def _tau_column(self, like: Tensor) -> Tensor:
-        tau = torch.as_tensor(self.temperature, dtype=like.dtype, device=like.device)
-        return tau.unsqueeze(-1)
+    Forward :math:`z = c_{\arg\max(\log \pi + g)}`, an exact draw; backward the gradient of
+    :math:`\mathcal{T}(\mathrm{softmax}((\log\pi + g)/\tau))`. In every other respect it is the
+    discrete law: ``log_prob`` of a count is the PMF, ``sample`` gives exact atoms, ``mean`` is the
+    law's. So it drops into any code that asks a distribution for ``rsample``.
+
+    Args:
+        temperature: Of the relaxation that lends its gradient.
+        law: As for :class:`Relaxed`.
+        validate_args: Whether to check the arguments; on by default.
+
+    Example:
+        >>> rate = torch.tensor([2.0, 4.0], requires_grad=True)
+        >>> q = StraightThrough(0.5, torch.distributions.Poisson(rate))
+        >>> z = q.rsample()
+        >>> bool((z == z.round()).all()), q.log_prob(z).shape
+        (True, torch.Size([2]))
+    """
+
+    arg_constraints = {"temperature": constraints.positive}
+    has_rsample = True
+    has_enumerate_support = True
+
+    def __init__(
+        self, temperature: Temperature, law: Distribution, validate_args: bool | None = None
+    ) -> None:
+        self._set(Relaxed(temperature, law, validate_args))
+
+    def _set(self, relaxed: Relaxed) -> None:
+        self.relaxed = relaxed
+        self.law = relaxed.law
+        self.temperature = relaxed.temperature
+        super().__init__(relaxed.batch_shape, relaxed.law.event_shape, validate_args=False)
+        self._validate_args = relaxed._validate_args
+
+    @constraints.dependent_property(is_discrete=True)
+    def support(self) -> constraints.Constraint:
+        """The atoms."""
+        return self.law.support
+
+    def rsample(self, sample_shape: _size = torch.Size()) -> Tensor:
+        """Exact draws with the relaxed gradient."""
+        return self.relaxed.rsample_value(sample_shape, hard=True)
+
+    def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
+        return self.law.sample(sample_shape)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return self.law.log_prob(value)
+
+    def entropy(self) -> Tensor:
+        return self.law.entropy()
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        return self.law.enumerate_support(expand)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.law.mean
+
+    @property
+    def variance(self) -> Tensor:
+        return self.law.variance
+
+    @property
+    def mode(self) -> Tensor:
+        return self.law.mode
+
+    def __repr__(self) -> str:
+        return f"StraightThrough(temperature: {self.temperature}, law: {self.law})"
+
+    def expand(self, batch_shape: _size, _instance: Any = None) -> StraightThrough:
+        result = self._get_checked_instance(StraightThrough, _instance)
+        result._set(self.relaxed.expand(batch_shape))
+        return result
 
 
-def _log_noise(like: Tensor, sample_shape: torch.Size, generator: torch.Generator | None) -> Tensor:
-    return log_exponential(sample_shape + like.shape, like.dtype, like.device, generator)
+def gumbel_relax(
+    law: Distribution,
+    tau: Temperature = 1.0,
+    hard: bool = False,
+    *,
+    dim: int = -1,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    r"""A value drawn from the relaxation of ``law``, differentiable in its parameters.
 
+    Args:
+        law: Any discrete law: a :class:`Finite`, or one that is truncated where 1e-6 of its mass
+            lies outside; ``Independent`` of one; a multinomial of any size.
+        tau: The temperature.
+        hard: Straight-through: an exact draw with the relaxed gradient.
+        dim: Where the last dimension of the result goes, as in ``torch``'s ``gumbel_softmax``.
+        generator: Where the noise comes from.
 
-def soften(perturbed: Tensor, temperature: Temperature) -> Tensor:
-    """``softmax(perturbed / temperature)``, the largest subtracted first, as 1/τ may overflow."""
-    largest = perturbed.detach().amax(-1, keepdim=True)
-    return ((perturbed - largest) / temperature).softmax(-1)
+    Returns:
+        A tensor of shape ``law.batch_shape + law.event_shape``.
 
-
-def check_temperature(temperature: Temperature) -> None:
-    """Raise a ``ValueError`` unless every temperature is positive and finite."""
-    if not isinstance(temperature, Tensor | Real):
-        raise TypeError(f"expected a number or a tensor as `temperature`, but got {temperature!r}.")
-    if isinstance(temperature, Tensor):
-        if not inspectable(temperature) or temperature.numel() == 0:
-            return
-        good = bool(((temperature > 0) & torch.isfinite(temperature)).all())
-        shown: object = temperature.detach().flatten()[:3].tolist()
+    Example:
+        >>> rate = torch.tensor([0.5, 3.0, 1e4], requires_grad=True)
+        >>> gumbel_relax(torch.distributions.Poisson(rate), tau=0.5, hard=True).shape
+        torch.Size([3])
+    """
+    while isinstance(law, Independent):
+        law = law.base_dist
+    relaxed: Relaxed | RelaxedMultinomial
+    if isinstance(law, Multinomial) and explodes(law):
+        relaxed = RelaxedMultinomial(tau, law)
     else:
-        good = 0 < temperature < float("inf")
-        shown = temperature
-    if not good:
-        raise ValueError(f"expected a positive, finite `temperature`, but got {shown}.")
+        relaxed = Relaxed(tau, law)
+    value = relaxed.rsample_value(hard=hard, generator=generator)
+    return value if dim == -1 else value.movedim(-1, dim)

@@ -22,12 +22,11 @@ from torch.distributions import Distribution, Multinomial, constraints
 from torch.types import _size
 
 from .finite import Finite
-from .given import times
-from .memory import require_memory
-from .multinomial import multinomial_log_probs
-from .relaxed import Relaxed, Temperature, check_temperature
-from .special import log1mexp
-from .validation import validates
+from .gumbel_softmax import relaxed_value
+from .multinomial import multinomial_probs
+from .tails import log1mexp, times
+from .temperature import Temperature, check_temperature
+from .tracing import require_memory, validates
 
 
 class RelaxedMultinomial(Distribution):
@@ -91,7 +90,7 @@ class RelaxedMultinomial(Distribution):
     ) -> Tensor:
         """Counts that sum to N, ``(*sample, *batch, m)``; integers where ``hard``."""
         total = self.law.total_count
-        log_p = multinomial_log_probs(self.law)
+        _, log_p = multinomial_probs(self.law)
         # log of p_j / (p_j + ... + p_m), the chance of box j among those still open; impossible
         # boxes are merely very unlikely in the sum, as -inf would send NaN back
         possible = log_p > -torch.inf
@@ -104,9 +103,7 @@ class RelaxedMultinomial(Distribution):
         counts = []
         for j in range(self.law.event_shape[-1] - 1):
             link = _continued_binomial(rest, total, chance[..., j].expand(shape))
-            drawn = Relaxed(self.temperature, link, validate_args=False).rsample_value(
-                hard=hard, generator=generator
-            )
+            drawn = relaxed_value(link, self.temperature, hard=hard, generator=generator)
             counts.append(drawn)
             rest = (rest - drawn).clamp_min(0)
         return torch.stack([*counts, rest], -1)

@@ -7,7 +7,8 @@ r"""The Skellam law: the difference of two independent Poisson counts.
 
 torch has no Bessel function of integer order, so the PMF is the convolution on the right: a sum of
 positive terms with a single peak, of which a window of a few standard deviations around the peak is
-all that counts. It runs in ``float64``.
+all that counts. Likewise :math:`P(X \ge a) = \sum_j \mathrm{Pois}(j; \lambda_2) P(X_1 \ge a + j)`.
+It runs in ``float64``. How many terms count depends on the rates: a look at them, where it can be.
 
 References:
     | The Frequency Distribution of the Difference between Two Poisson Variates (Skellam, 1946)
@@ -25,8 +26,9 @@ from torch.distributions import Distribution, constraints
 from torch.distributions.utils import broadcast_all
 from torch.types import _size
 
-from .special import safe_log
-from .validation import inspectable, require_finite, validates
+from .families import Family, register_family
+from .tails import log_poisson_pmf, log_poisson_tail, log_sum, safe_log
+from .tracing import any_of, inspectable, require_finite, validates
 
 
 class Skellam(Distribution):
@@ -65,7 +67,7 @@ class Skellam(Distribution):
             for name in ("rate_up", "rate_down"):
                 rate = getattr(self, name)
                 require_finite(name, rate, "Skellam")
-                if inspectable(rate) and (rate < 0).any():
+                if any_of(rate < 0):
                     raise ValueError(
                         f"Skellam expects non-negative `{name}`, but got {rate.min().item()}."
                     )
@@ -90,21 +92,7 @@ class Skellam(Distribution):
         if self._validate_args and inspectable(value):
             self._validate_sample(value)
         dtype = torch.promote_types(self.rate_up.dtype, torch.float32)
-        k = value.double()
-        up, down = self.rate_up.double(), self.rate_down.double()
-        k, up, down = torch.broadcast_tensors(k, up, down)
-        size = k.abs().detach()
-        # term j is largest at the positive root of j (j + |k|) = rate_up · rate_down
-        product = (up * down).detach()
-        peak = 2 * product / (size + (size.square() + 4 * product).sqrt()).clamp_min(1e-300)
-        half = self._half_width(peak)
-        first = (peak.round() - half).clamp_min(0).unsqueeze(-1)
-        j = first + torch.arange(2 * half + 1, device=k.device)  # (..., 2 half + 1)
-        plus, minus = k.clamp_min(0).unsqueeze(-1) + j, (-k).clamp_min(0).unsqueeze(-1) + j
-        terms = _log_power(plus, up.unsqueeze(-1)) + _log_power(minus, down.unsqueeze(-1))
-        possible = (terms > -torch.inf).any(-1, keepdim=True) | terms.isnan().any(-1, keepdim=True)
-        total = terms.where(possible, 0.0).logsumexp(-1).where(possible.squeeze(-1), -torch.inf)
-        return (total - up - down).to(dtype)
+        return _log_pmf(value.double(), self.rate_up.double(), self.rate_down.double()).to(dtype)
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> Skellam:
         law = self._get_checked_instance(Skellam, _instance)
@@ -114,13 +102,28 @@ class Skellam(Distribution):
         law._validate_args = self._validate_args
         return law
 
-    @staticmethod
-    def _half_width(peak: Tensor) -> int:
-        """Terms on either side of the peak that are worth adding: seven standard deviations."""
-        if not inspectable(peak):
-            return 128  # a traced sum cannot depend on the data: exact for rates up to about 200
-        largest = float(peak.max()) if peak.numel() else 0.0
-        return int(7 * largest**0.5) + 20 if largest == largest else 1
+
+def _log_pmf(k: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    """The logarithm of the convolution, in ``float64``."""
+    k, up, down = torch.broadcast_tensors(k, up, down)
+    size = k.abs().detach()
+    # term j is largest at the positive root of j (j + |k|) = rate_up · rate_down
+    product = (up * down).detach()
+    peak = 2 * product / (size + (size.square() + 4 * product).sqrt()).clamp_min(1e-300)
+    half = _half_width(peak)
+    first = (peak.round() - half).clamp_min(0).unsqueeze(-1)
+    j = first + torch.arange(2 * half + 1, device=k.device)  # (..., 2 half + 1)
+    plus, minus = k.clamp_min(0).unsqueeze(-1) + j, (-k).clamp_min(0).unsqueeze(-1) + j
+    terms = _log_power(plus, up.unsqueeze(-1)) + _log_power(minus, down.unsqueeze(-1))
+    return log_sum(terms).squeeze(-1) - up - down
+
+
+def _half_width(peak: Tensor) -> int:
+    """Terms on either side of the peak that are worth adding: seven standard deviations."""
+    if not inspectable(peak):
+        return 128  # a traced sum cannot depend on the data: exact for rates up to about 200
+    largest = float(peak.max()) if peak.numel() else 0.0
+    return int(7 * largest**0.5) + 20 if largest == largest else 1
 
 
 def _log_power(k: Tensor, rate: Tensor) -> Tensor:
@@ -136,3 +139,56 @@ class _Integers(constraints.Constraint):
 
 
 _integers = _Integers()
+
+
+class _SkellamFamily(Family):
+    """What a truncation asks for: the law's own PMF, and tails from those of the two counts."""
+
+    def __init__(self, law: Skellam) -> None:
+        super().__init__(law)
+        self.rates = law.rate_up.double().unsqueeze(-1), law.rate_down.double().unsqueeze(-1)
+        # a rate of 0 has no derivative in log space; the table gets it to first order
+        self.up, self.down = (torch.where(r == 0, r.detach(), r) for r in self.rates)
+        self.like = law.rate_up.to(torch.promote_types(law.rate_up.dtype, torch.float32))
+
+    def log_pmf(self, k: Tensor) -> Tensor:
+        return _log_pmf(k.double(), self.up, self.down).to(self.like.dtype)
+
+    def log_at_least(self, a: Tensor) -> Tensor:
+        return _log_tail(a, self.up, self.down).to(self.like.dtype)
+
+    def log_at_most(self, a: Tensor) -> Tensor:
+        return _log_tail(-a, self.down, self.up).to(self.like.dtype)
+
+    def for_window(self) -> Family:
+        up, down = (rate.detach().squeeze(-1).clamp_min(0.01) for rate in self.rates)
+        return _SkellamFamily(Skellam(up, down))
+
+    def boundary(self) -> Tensor:
+        return (self.up == 0) | (self.down == 0)
+
+    def clipped_pmf(self, k: Tensor, clipped: Tensor) -> Tensor:
+        """A rate of 0 that grows moves mass from each integer to the next, to first order."""
+        pmf, p = clipped.exp(), self.log_pmf(k).detach().exp()
+        first, last = k == k[..., :1], k == k[..., -1:]
+        before, after = p.roll(1, -1), p.roll(-1, -1)
+        up = torch.where(first, -p, torch.where(last, before, before - p))
+        down = torch.where(last, -p, torch.where(first, after, after - p))
+        for rate, slope in zip(self.rates, (up, down), strict=True):
+            moved = (rate - rate.detach()).to(p.dtype) * slope
+            pmf = pmf + moved.where(rate == 0, 0.0)
+        return pmf
+
+
+register_family(Skellam, _SkellamFamily)
+
+
+def _log_tail(a: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    """``log P(X_up - X_down >= a)``, for cuts ``(*batch or nothing, 1)``."""
+    j = torch.arange(256, device=down.device)  # under a trace: exact for rates up to about 120
+    if inspectable(down) and down.numel():
+        # nine standard deviations; a NaN or infinite rate has no bulk, and comes out as NaN
+        rate = down.detach().nan_to_num(0.0, posinf=0.0)
+        half = int(9 * float(rate.max()) ** 0.5) + 24
+        j = (rate.round().long() - half).clamp_min(0) + torch.arange(2 * half + 1).to(down.device)
+    return log_sum(log_poisson_pmf(j.double(), down) + log_poisson_tail(a + j, up, True))

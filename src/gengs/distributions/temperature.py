@@ -1,4 +1,4 @@
-r"""Temperature schedules by global step.
+r"""Temperatures: numbers, tensors, and schedules by global step.
 
 ==============  ====================================================================
 schedule        temperature at step s of S, from a to b
@@ -15,10 +15,28 @@ scheduler, and saves the count in its ``state_dict``; called with a step, it is 
 
 from __future__ import annotations
 
-__all__ = ["Constant", "Cosine", "Exponential", "Linear", "Schedule"]
+__all__ = [
+    "Constant",
+    "Cosine",
+    "Exponential",
+    "Linear",
+    "Schedule",
+    "Temperature",
+    "check_temperature",
+    "temperature_now",
+]
 
 import math
 from abc import ABC, abstractmethod
+from numbers import Real
+
+import torch
+from torch import Tensor
+
+from .tracing import any_of
+
+Temperature = float | Tensor
+"""A number, or a tensor that broadcasts with a law's batch and may be learned."""
 
 
 class Schedule(ABC):
@@ -112,3 +130,23 @@ class Cosine(Schedule):
 
     def _at(self, fraction: float) -> float:
         return self.end + (self.start - self.end) * (1 + math.cos(math.pi * fraction)) / 2
+
+
+def check_temperature(temperature: Temperature | Schedule) -> None:
+    """Raise unless every temperature is positive and finite; a schedule checks itself."""
+    if isinstance(temperature, Schedule):
+        return
+    if not isinstance(temperature, Tensor | Real):
+        raise TypeError(f"expected a number or a tensor as `temperature`, but got {temperature!r}.")
+    if isinstance(temperature, Tensor):
+        good = not any_of(~((temperature > 0) & torch.isfinite(temperature)))
+        shown: object = None if good else temperature.detach().flatten()[:3].tolist()
+    else:
+        good, shown = 0 < temperature < math.inf, temperature
+    if not good:
+        raise ValueError(f"expected a positive, finite `temperature`, but got {shown}.")
+
+
+def temperature_now(temperature: Temperature | Schedule) -> Temperature:
+    """A schedule's temperature at its step; any other as it is."""
+    return temperature.value if isinstance(temperature, Schedule) else temperature

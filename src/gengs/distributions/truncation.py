@@ -1,216 +1,319 @@
-r"""Where to cut a law.
+r"""From any discrete law to a law on finitely many atoms, with the tails lumped.
 
-A window keeps the integers :math:`\mathrm{low}, \dots, \mathrm{low} + n - 1`; what lies outside is
-lumped on the end atoms, :math:`Z = \mathrm{clip}(X, \mathrm{low}, \mathrm{high})`. There are four
-rules for it:
+.. math::
+    \pi_k = p(k) \text{ inside}, \qquad
+    \pi_{\mathrm{high}} = P(X \ge \mathrm{high}), \qquad
+    \pi_{\mathrm{low}} = P(X \le \mathrm{low})
 
-- a **level** :math:`n`: the integers :math:`0, \dots, n - 1` (the paper's :math:`TD(\lambda, n)`);
-- a **range** ``low ... high``, both kept;
-- a **mass** :math:`\eta` (the paper's Algorithm 2, *NP*): atoms 0, 1, ... until their mass reaches
-  :math:`\eta`, then one more that carries the rest; the widest batch element sets the level;
-- a **tolerance** :math:`\varepsilon`: for each element the smallest window outside of which at most
-  :math:`\varepsilon` of the mass lies. Its width grows like :math:`\sqrt\lambda`, not like
-  :math:`\lambda`.
-
-A law that is truncated on the way, because an estimator needs a table, gets one window for the
-whole batch where that is not much wider than the elements' own (:func:`window_for_all`).
+so that :math:`Z = \mathrm{clip}(X, \mathrm{low}, \mathrm{high})` exactly. Lumping is not
+renormalising: the end atom carries the whole tail.
 """
 
 from __future__ import annotations
 
-__all__ = ["Window", "window_for_all", "window_of_mass", "window_of_tolerance"]
+__all__ = ["as_finite", "truncate"]
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+import operator
+import warnings
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
+from torch.distributions import (
+    Bernoulli,
+    Categorical,
+    Distribution,
+    Independent,
+    MixtureSameFamily,
+    Multinomial,
+    OneHotCategorical,
+    constraints,
+)
 
-from .families import Family, tensors_of
-from .memory import require_memory
-from .validation import inspectable
+from .families import Family, family_of
+from .finite import Finite
+from .multinomial import (
+    OneHot,
+    enumerate_multinomial,
+    multinomial_log_pmf,
+    multinomial_logits,
+    multinomial_probs,
+)
+from .supports import tensors_of
+from .tails import was_given
+from .tracing import any_of, not_finite, require_finite, require_memory, validates
+from .windows import (
+    DEFAULT_ALLOWED,
+    Certificate,
+    TruncationWarning,
+    Window,
+    window_for_all,
+    window_of_mass,
+    window_of_support,
+    window_of_tolerance,
+)
 
 
-@dataclass(frozen=True)
-class Window:
-    """Which integers are kept: ``size`` of them from ``low`` on.
+def truncate(
+    law: Distribution,
+    level: int | None = None,
+    *,
+    low: int | None = None,
+    high: int | None = None,
+    mass: float | None = None,
+    tolerance: float | None = None,
+    window: Window | None = None,
+    validate_args: bool | None = None,
+) -> Finite:
+    r"""Cut a discrete law to finitely many atoms; what lies outside is lumped on the end atoms.
 
-    A window can be used again, for the same law with moved parameters:
-    ``truncate(law, window=q.certificate.window)``; it warns once what lies outside exceeds
-    ``allowed``.
+    Give one rule: ``level``, or ``low`` and/or ``high``, or ``mass``, or ``tolerance``, or a
+    ``window`` that was computed before. A law with finitely many values (Bernoulli, Categorical,
+    OneHotCategorical, Binomial, Multinomial) needs none: all its values become atoms.
+
+    Args:
+        law: Any law with a PMF: torch's own, another library's, or yours (it needs ``log_prob`` on
+            integers and a discrete ``support``).
+        level: Keep the integers 0 … level - 1.
+        low: Keep the integers from ``low`` on.
+        high: Keep the integers up to ``high``.
+        mass: Keep 0, 1, … until their mass reaches this, then one more atom with the rest.
+        tolerance: Keep the smallest window, for each element, that loses at most this mass.
+        window: Keep the integers of this window; warn when the law has drifted out of it.
+        validate_args: Whether to check parameters; on by default.
+
+    Example:
+        >>> q = truncate(torch.distributions.Poisson(torch.tensor(7.0)), 12)
+        >>> q.num_atoms, q.probs[-1]  # the last atom holds P(X >= 11)
+        (12, tensor(0.0985))
+        >>> truncate(torch.distributions.Poisson(torch.tensor(1e6)), tolerance=1e-6).num_atoms
+        9784
     """
-
-    low: int | Tensor
-    """The first integer: one for all, or one for each batch element, ``(*batch,)``."""
-    size: int
-    """How many integers are kept."""
-    allowed: float
-    """The mass that may lie outside before a warning is due."""
-
-    def spans(self, other: Window) -> bool:
-        """Whether both are known to keep the same integers."""
-        one_for_all = isinstance(self.low, int) and isinstance(other.low, int)
-        return one_for_all and (self.low, self.size) == (other.low, other.size)
-
-    def begins_at(self, lower: int | None) -> bool:
-        """Whether a law whose smallest value is ``lower`` has nothing before the window."""
-        return lower is not None and isinstance(self.low, int) and self.low <= lower
-
-    def integers(self, device: torch.device) -> Tensor:
-        """The integers, ``(n,)`` or ``(*batch, n)``."""
-        if isinstance(self.low, Tensor):
-            return self.low.to(device).unsqueeze(-1) + torch.arange(self.size, device=device)
-        return torch.arange(self.low, self.low + self.size, device=device)
-
-    def ends(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """The first and the last integer, ``(1,)`` or ``(*batch, 1)``."""
-        if isinstance(self.low, Tensor):
-            low = self.low.to(device).unsqueeze(-1)
-        else:
-            low = torch.full((1,), self.low, device=device)
-        return low, low + self.size - 1
-
-
-DEFAULT_ALLOWED = 0.5
-"""A window that the user chose warns when half the mass of some element lies outside."""
-
-
-@torch.no_grad()
-def window_of_mass(family: Family, mass: float) -> Window:
-    """Algorithm 2 of the paper: atoms from the lower end until ``mass`` is there, and one more."""
-    if not 0 < mass < 1:
-        raise ValueError(f"truncate expects 0 < mass < 1, but got mass={mass}.")
-    if family.lower is None:
+    if not isinstance(law, Distribution):
+        raise TypeError(f"truncate expects a torch distribution, but got {type(law).__name__}.")
+    validate = validates(validate_args)
+    if isinstance(law, Independent):
         raise TypeError(
-            f"truncate(mass=...) counts up from the smallest value, but "
-            f"{type(family.law).__name__} has none; use tolerance= or low=, high=."
+            "truncate expects the law of one coordinate; call truncate(law.base_dist, ...) and "
+            "wrap the result in Independent again."
         )
-    _require_values(family, "mass")
-    missing = torch.log1p(torch.tensor(-mass, dtype=torch.float64)).item()
-
-    # the smallest k with P(X > k) <= 1 - mass, by doubling and bisection on the largest element
-    empty = family.batch_shape.numel() == 0
-    last = _first_integer(
-        lambda k: empty or _most(family.log_at_least, k + 1, family) <= missing, family.lower
-    )
-    size = last - family.lower + 2
-    if family.upper is not None and family.upper.numel():
-        size = min(size, int(family.upper.max()) - family.lower + 1)
-    return Window(family.lower, size, allowed=max(2 * (1 - mass), 1e-12))
-
-
-@torch.no_grad()
-def window_of_tolerance(family: Family, tolerance: float) -> Window:
-    """For each element the smallest window whose outside has at most mass ``tolerance``."""
-    if not 0 < tolerance < 1:
-        raise ValueError(f"truncate expects 0 < tolerance < 1, but got tolerance={tolerance}.")
-    _require_values(family, "tolerance")
-    batch = family.batch_shape
-    if batch.numel() == 0:
-        return Window(family.lower or 0, 1, allowed=tolerance)
-    low, high = _bracket(family, tolerance)
-    widest = int((high - low).max()) + 1
-    require_memory(batch, widest, torch.float64, low.device)
-    k = low + torch.arange(widest, device=low.device)  # (*batch, m)
-    pmf = family.log_pmf(k).detach().double().exp()
-    below = family.log_at_most(low - 1).detach().double().exp() + pmf.cumsum(-1)  # P(X <= k)
-    above = family.log_at_least(k[..., -1:] + 1).detach().double().exp()
-    above = above + pmf.flip(-1).cumsum(-1).flip(-1)  # P(X >= k)
-    left_lost = torch.cat([below[..., :1] - pmf[..., :1], below[..., :-1]], -1).clamp_min(0)
-    right_lost = torch.cat([above[..., 1:], (above - pmf)[..., -1:]], -1).clamp_min(0)
-    # for each start, the first end with right_lost <= tolerance - left_lost; both fall along k
-    room = (tolerance - left_lost) * (1 - 1e-9)
-    end = torch.searchsorted((-right_lost).contiguous(), (-room).contiguous())
-    width = end - torch.arange(k.shape[-1], device=k.device) + 1
-    impossible = (room < 0) | (end >= k.shape[-1])
-    start = width.masked_fill(impossible, k.shape[-1] + 1).argmin(-1, keepdim=True)
-    size = int(width.gather(-1, start).max())
-    first = k.gather(-1, start).squeeze(-1)
-    if family.upper is not None:  # a narrow element's spare atoms go below it, not past its end
-        first = first.minimum((family.upper.squeeze(-1).long() - size + 1).to(first.device))
-    if family.lower is not None:
-        first = first.clamp_min(family.lower)
-    if (first == first.flatten()[0]).all():
-        return Window(int(first.flatten()[0]), size, allowed=tolerance)
-    return Window(first, size, allowed=tolerance)
-
-
-@torch.no_grad()
-def window_for_all(family: Family, tolerance: float) -> Window:
-    """One window that loses at most ``tolerance`` of every element, where that is not too wide.
-
-    It asks for a few tails of the whole batch instead of a table per element, and atoms that are
-    shared make cheaper tables. Where the elements lie far apart they get windows of their own.
-    """
-    _require_values(family, "tolerance")
-    if family.batch_shape.numel() == 0:
-        return Window(family.lower or 0, 1, allowed=tolerance)
-    centre, spread = family.centre_and_spread()
-    own_width = 12 * float(spread.max()) + 32
-    half = math.log(tolerance / 2)
-    low = family.lower
-    if low is None or float(centre.min()) - own_width > low:
-        low = -_first_integer(
-            lambda k: _most(family.log_at_most, -k - 1, family) <= half, -int(centre.min())
-        )
-    high = _first_integer(
-        lambda k: _most(family.log_at_least, k + 1, family) <= half, max(int(centre.max()), low)
-    )
-    if high - low + 1 > 2 * own_width:
-        return window_of_tolerance(family, tolerance)
-    return Window(low, max(high - low + 1, 2), allowed=tolerance)  # one atom has no gradient
-
-
-def _most(log_tail: Callable[[Tensor], Tensor], k: int, family: Family) -> float:
-    """The largest tail over the batch."""
-    return float(log_tail(torch.full((1,), k, device=family.like.device)).detach().max())
-
-
-def _bracket(family: Family, tolerance: float) -> tuple[Tensor, Tensor]:
-    """Integers outside of which a small part of ``tolerance`` lies, on either side: (*batch, 1)."""
-    small = torch.log(torch.tensor(tolerance * 1e-3, dtype=torch.float64)).item()
-    centre, step = family.centre_and_spread()
-    low = high = centre.long()
-    reach = (2 * step).ceil().long()
-    for _ in range(64):
-        open_left = family.log_at_most(low - 1).detach() > small
-        open_right = family.log_at_least(high + 1).detach() > small
-        if not (open_left.any() or open_right.any()):
-            break
-        low, high = low - reach * open_left, high + reach * open_right
-        if int((high - low).max()) > 1 << 28:
+    rules: dict[str, object] = {
+        "level": level,
+        "low/high": low if high is None else high,
+        "mass": mass,
+        "tolerance": tolerance,
+        "window": window,
+    }
+    given = [name for name, value in rules.items() if value is not None]
+    if len(given) > 1:
+        raise ValueError(f"truncate expects one rule, but got {' and '.join(given)}.")
+    mixture = isinstance(law, MixtureSameFamily)
+    table = None if mixture and given else _as_table(law, validate)
+    if table is not None:
+        if given:
             raise ValueError(
-                f"{type(family.law).__name__} has so heavy a tail that a window of 2**28 integers "
-                f"still leaves more than tolerance={tolerance} outside; truncate by level instead."
+                f"truncate keeps all values of a {type(law).__name__}; it takes no {given[0]}."
             )
-        reach = reach * 3 // 2 + 1
-    if family.lower is not None:
-        low, high = low.clamp_min(family.lower), high.clamp_min(family.lower)
-    if family.upper is not None:
-        last = family.upper.long().to(low.device)
-        low, high = low.minimum(last), high.minimum(last)
-    return low, high
+        return table
+    family = family_of(law)
+    if validate and type(family) is Family:  # whose log_prob may say something else about them
+        _check_parameters(family)
+    if level is not None:
+        if _integer("level", level) < 1:
+            raise ValueError(f"truncate expects at least one atom, but got level={level}.")
+        window = Window(0, _integer("level", level), allowed=DEFAULT_ALLOWED)
+    elif window is None:  # it depends on the parameters, which are looked at before
+        if validate:
+            _check_parameters(family)
+        if low is not None or high is not None:
+            window = _window_between(family, low, high)
+        elif mass is not None:
+            window = window_of_mass(family, mass)
+        elif tolerance is not None:
+            window = window_of_tolerance(family.for_window(), tolerance)
+        else:
+            window = window_of_support(family)
+    return _cut(family, window, validate)
 
 
-def _first_integer(holds: Callable[[int], bool], start: int) -> int:
-    """The first integer from ``start`` on for which a condition, once true always true, holds."""
-    step = 1
-    while not holds(start + step - 1):
-        step *= 2
-        if step > 1 << 40:
-            raise ValueError("truncate found no finite level: the tail of the law is too heavy.")
-    low, high = start + step // 2 - 1, start + step - 1  # holds(low) is false or low < start
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+def as_finite(law: Distribution, tolerance: float = 1e-6) -> Finite:
+    """A law as a :class:`Finite`: itself, all its values, or cut with ``tolerance`` outside."""
+    if isinstance(law, Independent | OneHotCategorical | Multinomial | Bernoulli | Categorical):
+        return truncate(law)
+    validate = validates(vars(law).get("_validate_args"))
+    table = _as_table(law, validate)
+    if table is not None:
+        return table
+    family = family_of(law)
+    _check_parameters(family)  # to choose a window is to look at them anyway
+    return _cut(family, window_for_all(family.for_window(), tolerance), validate)
 
 
-def _require_values(family: Family, rule: str) -> None:
-    if not inspectable(*(tensor for _, _, tensor in tensors_of(family.law))):
+def _as_table(law: Distribution, validate: bool) -> Finite | None:
+    """Laws that are tables already, numbers or vectors; ``None`` for the others."""
+    if isinstance(law, Finite):
+        return law
+    if isinstance(law, OneHotCategorical):
+        if was_given(law._categorical, "logits"):
+            return OneHot(multinomial_logits(law._categorical), None, validate)
+        probs, log_probs = multinomial_probs(law)
+        return OneHot(log_probs, probs, validate)
+    if isinstance(law, Multinomial):
+        atoms, log_pmf = enumerate_multinomial(law)
+        table = Finite(atoms, logits=log_pmf, event_dim=1, validate_args=validate)
+        if was_given(law._categorical, "probs"):
+            # of an impossible box the products themselves, whose derivative is one-sided
+            p = multinomial_probs(law)[0].unsqueeze(-2)
+            ways = multinomial_log_pmf(atoms, torch.zeros_like(p.squeeze(-2)), law.total_count)
+            direct = ways.exp() * p.pow(atoms).prod(-1)
+            table.probs = torch.where((p == 0).any(-1), direct, table.probs)
+            table.reachable = None
+        return table
+    if isinstance(law, MixtureSameFamily) and isinstance(law.component_distribution, Finite):
+        parts = law.component_distribution
+        if parts.atoms.dim() > 1 + parts.event_dim:
+            raise TypeError(
+                "truncate expects a mixture of laws on the same atoms; cut its components by one "
+                "level= or one range, not each by its own."
+            )
+        weights = law.mixture_distribution.probs.unsqueeze(-1)
+        probs = (weights * parts.probs).sum(-2)
+        return Finite(parts.atoms, probs=probs, event_dim=parts.event_dim, validate_args=validate)
+    return None
+
+
+def _cut(family: Family, window: Window, validate: bool) -> Finite:
+    """The law of ``clip(X, low, high)``: the PMF inside, and a tail on each end atom."""
+    low, n, like = window.low, window.size, family.like
+    require_memory(family.batch_shape, n, like.dtype, like.device)
+    k = torch.arange(n, device=like.device)
+    k = k + (low.to(like.device).unsqueeze(-1) if isinstance(low, Tensor) else low)
+    below = not (family.lower is not None and isinstance(low, int) and low <= family.lower)
+    logits = _clipped_log_pmf(family, k, below)  # (*batch, n)
+    if validate:
+        _check_cut(family, window, logits.detach(), below)
+    law = Finite.__new__(Finite)
+    law.made_from = truncate, (family.law,), {"window": window, "validate_args": validate}
+    law.certificate = Certificate(family, window)
+    law.reachable = family.inside(k) if family.upper is not None else None
+    probs = family.clipped_pmf(k, logits)
+    atoms = k.to(torch.promote_types(like.dtype, torch.float32))
+    law.set_table(atoms, logits, probs, 0, like.dtype, validate)
+    return law
+
+
+def _clipped_log_pmf(family: Family, k: Tensor, below: bool) -> Tensor:
+    """The log-PMF of ``clip(X, k[0], k[-1])``; ``below``: whether mass may lie before ``k[0]``."""
+    if k.shape[-1] == 1:  # one atom carries everything, with a gradient, zero, where there is one
+        return family.log_pmf(k).nan_to_num() * 0.0
+    inner = family.log_pmf(k[..., (1 if below else 0) : -1])
+    batch = family.batch_shape
+    if not below:
+        parts = [inner, family.log_rest(k[..., -1:], inner)]
+    else:
+        parts = [family.log_at_most(k[..., :1]), inner, family.log_at_least(k[..., -1:])]
+    return torch.cat([part.expand(*batch, part.shape[-1]) for part in parts], -1)
+
+
+# ------------------------------------------------------------------------------------- the windows
+
+
+def _window_between(family: Family, low: int | None, high: int | None) -> Window:
+    first = family.lower if low is None else _integer("low", low)
+    last = None if high is None else _integer("high", high)
+    if last is None and family.upper is not None:
+        last = int(family.upper.max())
+    if first is None or last is None:
         raise ValueError(
-            f"truncate({rule}=...) needs to read the parameters to choose a window, which "
-            "torch.compile, vmap and the meta device do not allow; give a level, or a window "
-            "computed beforehand."
+            f"truncate expects both low= and high= for {type(family.law).__name__}, whose support "
+            "is infinite there."
         )
+    if last < first:
+        raise ValueError(
+            f"truncate expects at least one atom, but got low={low} and high={high}, "
+            f"which leaves the integers from {first} to {last}."
+        )
+    return Window(first, last - first + 1, allowed=DEFAULT_ALLOWED)
+
+
+def _integer(name: str, value: object) -> int:
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ValueError(f"truncate expects an integer `{name}`, but got {value!r}.") from None
+
+
+# -------------------------------------------------------------------------------------- the checks
+
+
+def _check_cut(family: Family, window: Window, logits: Tensor, below: bool) -> None:
+    """One look: at parameters that are no parameters, at lost mass, and at unnormalised PMFs."""
+    ends = logits[..., [0, -1] if below else [-1]]
+    allowed = math.log(window.allowed) if window.size > 1 else math.inf
+    # the end atoms' probabilities bound what lies outside
+    flags = [*_faults(family), ends > allowed - math.log(ends.shape[-1])]
+    if type(family) is Family:
+        flags.append((logits.logsumexp(-1).exp() - 1).abs() > 1e-3)
+    if not any_of(*flags):
+        return
+    _check_parameters(family)
+    total = logits.logsumexp(-1).exp()
+    if type(family) is Family and any_of((total - 1).abs() > 1e-3):
+        worst = total.flatten()[(total - 1).abs().argmax()].item()
+        raise ValueError(
+            f"truncate expects a normalised `log_prob`, but the probabilities of "
+            f"{type(family.law).__name__} sum to {worst:.4g}."
+        )
+    if window.size > 1 and any_of(Certificate(family, window).lost_mass > window.allowed):
+        # no number that changes from call to call: Python shows the same sentence once only
+        warnings.warn(
+            f"truncation to {window.size} atoms loses more than {window.allowed:.3g} of the "
+            f"mass of some {type(family.law).__name__}: the end atom holds it, and the gradient "
+            "there dies. Widen the window (level=, tolerance=) or choose it anew; "
+            "certificate.lost_mass has the numbers.",
+            TruncationWarning,
+            stacklevel=4,
+        )
+
+
+def _faults(family: Family) -> list[Tensor]:
+    """For each parameter, whether it is NaN, infinite or against the law's own constraint."""
+    faults = []
+    for _, name, value, constraint in _constrained(family):
+        if name != "logits":  # ±inf logits are point masses
+            faults.append(not_finite(value))
+        faults.append(~constraint.check(value.detach()))
+    return faults
+
+
+def _constrained(family: Family) -> Iterator[tuple[str, str, Tensor, constraints.Constraint]]:
+    """The parameters with a constraint that can be checked: owner, name, value, constraint."""
+    for law, name, value in tensors_of(family.law):
+        constraint = law.arg_constraints.get(name)
+        # torch's checks cannot take an empty tensor
+        if constraint is None or constraints.is_dependent(constraint) or not value.numel():
+            continue
+        # half precision sums to 1 up to three digits, torch asks for six
+        if constraint is not constraints.simplex or value.dtype.itemsize >= 4:
+            yield type(law).__name__, name, value, constraint
+
+
+def _check_parameters(family: Family) -> None:
+    """Raise where a parameter is NaN, infinite or against the law's own constraint.
+
+    torch lets ``Poisson(inf)`` through, and everything else while its validation is off.
+    """
+    faults = _faults(family)
+    if not faults or not any_of(*faults):
+        return
+    for owner, name, value, constraint in _constrained(family):
+        if name != "logits":
+            require_finite(name, value, owner)
+        good = constraint.check(value)
+        if not good.all():
+            raise ValueError(
+                f"{owner} expects `{name}` (shape {tuple(value.shape)}) to satisfy {constraint}, "
+                f"but {int((~good).sum())} of {good.numel()} do not; "
+                f"the first is {value[~good][0].tolist()}."
+            )

@@ -39,14 +39,13 @@ from torch.distributions import Poisson
 
 from ..distributions.finite import Finite
 from ..distributions.gumbel import log_exponential
-from ..distributions.memory import require_memory
-from ..distributions.relaxed import check_temperature
-from ..distributions.temperature import Schedule
-from .base import CheckedCost, Estimator
-from .latents import Latents
+from ..distributions.temperature import Schedule, check_temperature, temperature_now
+from ..distributions.tracing import inside_transform, inspectable, require_memory
+from .base import Pathwise, positive_integer
+from .factors import Factors
 
 
-class ArrivalTimes(Estimator):
+class ArrivalTimes(Pathwise):
     """The pathwise gradient of a soft count of arrivals; for Poisson factors.
 
     Args:
@@ -54,13 +53,15 @@ class ArrivalTimes(Estimator):
             number, or a :class:`~gengs.temperature.Schedule`, read at each call.
         kind: The soft step, ``"cubic"`` or ``"sigmoid"``.
         samples: The number of draws.
+        arrivals: How many arrivals are drawn for each count. ``None`` (the default) looks at the
+            largest rate, which waits for a GPU; under ``torch.compile`` and ``vmap`` give a number.
     """
 
     paper_name = "EAT"
-    unbiased = False
-    needs_cost_gradient = True
     needs = "Poisson"
+    vmaps = compiles = False
     year = 2024
+    always_shown = ("temperature", "kind")
     reference = "Vafaii et al., Poisson Variational Autoencoder"
 
     def __init__(
@@ -68,35 +69,40 @@ class ArrivalTimes(Estimator):
         temperature: float | Schedule = 0.5,
         kind: Literal["cubic", "sigmoid"] = "cubic",
         samples: int = 1,
+        arrivals: int | None = None,
     ) -> None:
         super().__init__(samples)
-        if not isinstance(temperature, Schedule):
-            check_temperature(temperature)
+        check_temperature(temperature)
         if kind not in ("cubic", "sigmoid"):
             raise ValueError(f"ArrivalTimes expects `kind` 'cubic' or 'sigmoid', got {kind!r}.")
-        self.temperature, self.kind = temperature, kind
+        if arrivals is not None:
+            positive_integer("ArrivalTimes", "arrivals", arrivals)
+        self.temperature, self.kind, self.arrivals = temperature, kind, arrivals
 
-    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
-        law = latents.law
+    def _draw(self, factors: Factors, shape: torch.Size) -> Tensor:
+        law = factors.law
         if not isinstance(law, Poisson):
             kind = "a law on finitely many atoms" if isinstance(law, Finite) else type(law).__name__
             raise TypeError(
                 f"ArrivalTimes counts the arrivals of a Poisson law, but `q` is {kind}; pass "
                 "torch's Poisson as it is, not truncated, or use GenGS, MidCDF or ReinMax."
             )
-        tau = self.temperature
-        tau = tau.value if isinstance(tau, Schedule) else tau
-        f = cost.along(self._count(law.rate, tau))
-        return f.mean(0)
+        tau = float(temperature_now(self.temperature))
+        if self.arrivals is not None:
+            most = self.arrivals / self._horizon(tau)
+            sentence = f"arrivals={self.arrivals}) is too few for rates above {most:.4g}."
+            factors.doubts.append((law.rate.detach() > most, f"ArrivalTimes({sentence}"))
+        return self._count(law.rate, tau, shape)
 
-    def _count(self, rate: Tensor, tau: float) -> Tensor:
+    def _horizon(self, tau: float) -> float:
+        """The time past which an arrival counts as nothing (cubic), or as 1e-8 (sigmoid)."""
+        return 1 + tau * (1 if self.kind == "cubic" else 18)
+
+    def _count(self, rate: Tensor, tau: float, sample_shape: torch.Size) -> Tensor:
         """Soft counts, ``(S, *rate.shape)``, in ``float32`` or wider inside."""
         wide = rate.to(torch.promote_types(rate.dtype, torch.float32))
-        # past this time an arrival counts as nothing (cubic), or as 1e-8 (sigmoid)
-        horizon = 1 + tau * (1 if self.kind == "cubic" else 18)
-        most = float(wide.detach().max()) * horizon if wide.numel() else 0.0
-        arrivals = math.ceil(most + 6 * math.sqrt(most) + 12)
-        shape = torch.Size((self.samples, *wide.shape, arrivals))
+        arrivals = self.arrivals or _enough(wide, self._horizon(tau))
+        shape = torch.Size((*sample_shape, *wide.shape, arrivals))
         require_memory(shape[:-1], arrivals, wide.dtype, wide.device)
         waits = log_exponential(shape, wide.dtype, wide.device).exp_()
         # a rate of zero waits for ever, without the 0 · inf of 1/0
@@ -106,6 +112,13 @@ class ArrivalTimes(Estimator):
         u = ((1 - times) / (2 * tau) + 0.5).clamp(0, 1)
         return (u * u * (3 - 2 * u)).sum(-1).to(rate.dtype)
 
-    def extra_repr(self) -> str:
-        shown = f"temperature={self.temperature}, kind={self.kind!r}"
-        return ", ".join(filter(None, [shown, super().extra_repr()]))
+
+def _enough(rate: Tensor, horizon: float) -> int:
+    """So many arrivals that the last one comes after the horizon, but once in a billion counts."""
+    if not inspectable(rate) or inside_transform():
+        raise RuntimeError(
+            "ArrivalTimes looks at the largest rate to know how many arrivals to draw, which "
+            "torch.compile and vmap do not allow; give arrivals=, or use MidCDF."
+        )
+    most = float(rate.detach().max()) * horizon if rate.numel() else 0.0
+    return math.ceil(most + 6 * math.sqrt(most) + 12)

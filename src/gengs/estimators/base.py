@@ -11,27 +11,42 @@ so that one ``backward()`` serves the law's parameters, the cost's own parameter
 the estimator's (a baseline network): put ``estimator.parameters()`` into the optimiser.
 
 The public method :meth:`Estimator.expect` does shapes, checks and the evaluation mode once; the
-small hook :meth:`Estimator._estimate` does the mathematics.
+small hook :meth:`Estimator._estimate` does the mathematics. An estimator whose gradient belongs to
+the draw itself is a :class:`Pathwise` one: its ``_draw`` is all it has to say.
 """
 
 from __future__ import annotations
 
-__all__ = ["CheckedCost", "Cost", "Estimator", "as_in_training", "attach", "train_beside"]
+__all__ = [
+    "BoundaryWarning",
+    "Cost",
+    "Estimator",
+    "Pathwise",
+    "StepCostWarning",
+    "as_in_training",
+    "attach",
+    "positive_integer",
+    "train_beside",
+]
 
+import inspect
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution
+from torch.distributions import Binomial, Distribution
+from torch.types import _size
 
-from ..distributions.validation import all_finite, inspectable
-from .latents import Latents
+from .checked_cost import CheckedCost, Cost, StepCostWarning
+from .factors import Factors
 
-Cost = Callable[[Tensor], Tensor]
-"""Values ``(S, *batch, *event)`` to costs ``(S, *batch)``, a number for each draw."""
+
+class BoundaryWarning(UserWarning):
+    """A parameter lies on a boundary where the estimator has no one-sided derivative."""
 
 
 class Estimator(nn.Module, ABC):
@@ -48,7 +63,7 @@ class Estimator(nn.Module, ABC):
     # ------------------------------------------------- facts; the catalogue and the tests read them
     paper_name: ClassVar[str]
     """What the literature calls it."""
-    unbiased: ClassVar[bool]
+    unbiased: bool
     """Whether the expected gradient is exact."""
     needs_cost_gradient: ClassVar[bool]
     """Whether the cost must be differentiable in the values."""
@@ -58,16 +73,24 @@ class Estimator(nn.Module, ABC):
     """What its value estimates."""
     needs: ClassVar[str] = "any law with log_prob"
     """The structure of the law it works on."""
+    one_sided: ClassVar[bool] = False
+    """Whether it has the one-sided derivative at a boundary, of linear costs at least."""
+    moves_totals: ClassVar[bool] = False
+    """Whether it differentiates in a binomial's number of trials."""
+    vmaps: ClassVar[bool] = True
+    """Whether it works inside ``torch.func.vmap(torch.func.grad(...))``."""
+    compiles: ClassVar[bool] = True
+    """Whether it works inside ``torch.compile(fullgraph=True)``."""
     year: ClassVar[int]
     """When it was published."""
     reference: ClassVar[str]
     """Where."""
+    always_shown: ClassVar[tuple[str, ...]] = ()
+    """Settings that its name always shows; others where they are not the default."""
 
     def __init__(self, samples: int = 1) -> None:
         super().__init__()
-        if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
-            raise ValueError(f"{self._name} expects a positive integer `samples`, got {samples!r}.")
-        self.samples = samples
+        self.samples = positive_integer(self._name, "samples", samples)
 
     @property
     def _name(self) -> str:
@@ -78,28 +101,100 @@ class Estimator(nn.Module, ABC):
         """How often one ``expect`` evaluates the cost, counted in draws."""
         return self.samples
 
-    def expect(self, cost: Cost, q: Distribution) -> Tensor:
+    def expect(self, cost: Cost, q: Distribution, *, context: Tensor | None = None) -> Tensor:
         r"""An estimate of :math:`E_q[f]` whose gradient is this estimator's, of shape ``batch``.
 
         Args:
             cost: Maps values of shape ``(S, *batch, *event)`` to costs of shape ``(S, *batch)``. It
                 may itself call ``expect``: stacked layers nest.
             q: Any law whose event is the latent vector, such as ``Independent(Poisson(rate), 1)``.
+            context: What a learned baseline may see beside the law, ``(*batch, features)``: the
+                data, for example. Estimators without one take no notice.
         """
-        latents = Latents(q, self._name)
-        checked = CheckedCost(cost, latents)
+        factors = Factors(q, self._name)
+        checked = CheckedCost(cost, factors)
         if not self.training or not torch.is_grad_enabled():
-            return self._evaluate(checked, latents)
-        return self._estimate(checked, latents)
+            result = self._evaluate(checked, factors)
+            boundary = None
+        else:
+            self._refuse_totals(factors.law)
+            result = self._estimate_in(checked, factors, context)
+            boundary = None if self._moves_off_boundaries(factors) else factors.boundary()
+        if factors.validate:
+            checked.look(result, boundary)
+            if boundary is not None and checked.on_boundary:
+                warnings.warn(
+                    f"{self._name}: some parameter of {type(factors.law).__name__} lies on a "
+                    "boundary (a rate of 0, a probability of 0 or 1), from which a draw never "
+                    "leaves: the gradient there is not the one-sided derivative. Exact has it; "
+                    "MidCDF and FiniteDifference have it for counts.",
+                    BoundaryWarning,
+                    stacklevel=2,
+                )
+        return result
 
-    def _evaluate(self, cost: CheckedCost, latents: Latents) -> Tensor:
-        return cost(latents.sample(self.samples)).mean(0)
+    def _estimate_in(self, cost: CheckedCost, factors: Factors, context: Tensor | None) -> Tensor:
+        """Estimators that look at the context override this one."""
+        return self._estimate(cost, factors)
+
+    def _moves_off_boundaries(self, factors: Factors) -> bool:
+        """Whether it has the one-sided derivative of this law."""
+        return self.one_sided
+
+    def _evaluate(self, cost: CheckedCost, factors: Factors) -> Tensor:
+        return cost(factors.sample(self.samples)).mean(0)
 
     @abstractmethod
-    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor: ...
+    def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor: ...
+
+    def _refuse_totals(self, law: Distribution) -> None:
+        if isinstance(law, Binomial) and law.total_count.requires_grad and not self.moves_totals:
+            raise TypeError(
+                f"{self._name} has no gradient in a Binomial's total_count, which requires one; "
+                "MidCDF, StraightThroughMean and gengs.rsample have it, or detach it."
+            )
 
     def extra_repr(self) -> str:
-        return "" if self.samples == 1 else f"samples={self.samples}"
+        shown = []
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            value = getattr(self, name)
+            if isinstance(value, nn.Module):
+                continue
+            if isinstance(value, Tensor) and value.numel() == 1:
+                value = float(f"{value.item():.3g}")
+            if name in self.always_shown or value is not parameter.default != value:
+                shown.append(f"{name}={value!r}")
+        return ", ".join(shown)
+
+
+class Pathwise(Estimator):
+    """An estimator whose gradient belongs to the draw: the cost of a draw is all there is to it."""
+
+    unbiased = False
+    needs_cost_gradient = True
+
+    def draw(self, law: Distribution, sample_shape: _size = torch.Size()) -> Tensor:
+        """Draws that carry this estimator's gradient, ``(*sample, *batch, *event)``."""
+        factors = Factors(law, self._name)
+        self._refuse_totals(factors.law)
+        drawn = self._draw(factors, torch.Size(sample_shape))
+        if factors.validate:
+            factors.settle()
+        return drawn
+
+    @abstractmethod
+    def _draw(self, factors: Factors, shape: torch.Size) -> Tensor: ...
+
+    def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor:
+        return cost.along(self._draw(factors, torch.Size([self.samples]))).mean(0)
+
+
+def positive_integer(owner: str, name: str, value: Any, least: int = 1) -> int:
+    """``value`` if it is an integer of at least ``least``; else a ``ValueError`` that names it."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        kind = "a positive integer" if least == 1 else f"an integer of at least {least} as"
+        raise ValueError(f"{owner} expects {kind} `{name}`, but got {value!r}.")
+    return value
 
 
 @contextmanager
@@ -153,74 +248,3 @@ class _TrainBeside(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         return grad, grad.abs()
-
-
-class CheckedCost:
-    """The user's cost, with a clear word about wrong shapes and NaN."""
-
-    def __init__(self, cost: Cost, latents: Latents) -> None:
-        self.cost, self.latents = cost, latents
-
-    def __call__(self, values: Tensor) -> Tensor:
-        costs = self.cost(values)
-        owner, expected = self.latents.owner, (values.shape[0], *self.latents.batch)
-        if not isinstance(costs, Tensor):
-            raise TypeError(
-                f"{owner}: `cost` must return a tensor of shape {expected}, "
-                f"but returned {type(costs).__name__}."
-            )
-        if tuple(costs.shape) != expected:
-            raise ValueError(
-                f"{owner}: `cost` must return one number per draw, shape {expected} for values of "
-                f"shape {tuple(values.shape)}, but returned shape {tuple(costs.shape)}."
-            )
-        if not costs.is_floating_point():  # a count is a cost like any other
-            costs = costs.to(values.dtype)
-        if inspectable(costs) and not all_finite(costs):
-            bad = int((~torch.isfinite(costs.detach())).sum())
-            raise FloatingPointError(
-                f"{owner}: `cost` returned NaN or infinity for {bad} of {costs.numel()} draws."
-            )
-        return costs
-
-    def along(self, values: Tensor) -> Tensor:
-        """Costs of values that carry a gradient, which must flow through the cost."""
-        costs = self(values)
-        if values.requires_grad and inspectable(values) and not leads_to(costs, values):
-            raise not_differentiable(self.latents.owner)
-        return costs
-
-    def gradient(self, values: Tensor, create_graph: bool = False) -> tuple[Tensor, Tensor]:
-        """Costs, and their gradients with respect to the values."""
-        values = values if values.requires_grad else values.detach().requires_grad_()
-        costs = self(values)
-        if not costs.requires_grad:
-            raise not_differentiable(self.latents.owner)
-        (slope,) = torch.autograd.grad(
-            costs.sum(), values, create_graph=create_graph, retain_graph=True, allow_unused=True
-        )
-        if slope is None:
-            raise not_differentiable(self.latents.owner)
-        return costs, slope
-
-
-def leads_to(costs: Tensor, values: Tensor) -> bool:
-    """Whether a gradient of ``costs`` reaches ``values``; a decoder's own weights do not count."""
-    nodes, seen, goal = [costs.grad_fn], set(), values.grad_fn
-    while nodes:
-        node = nodes.pop()
-        if node is goal:
-            return True
-        if node is not None and node not in seen:
-            seen.add(node)
-            # a layer's weights come after its inputs: the way to the values is found without them
-            nodes.extend(following for following, _ in reversed(node.next_functions))
-    return False
-
-
-def not_differentiable(owner: str) -> TypeError:
-    """What an estimator that needs the cost's gradient says when there is none."""
-    return TypeError(
-        f"{owner} needs a cost that is differentiable in the values, but no gradient flows back; "
-        "REINFORCE, RLOO, NVIL, VIMCO, DetRB, StoRB, UnOrd and FiniteDifference do without."
-    )

@@ -6,7 +6,29 @@ tested, documented and listed the moment it stands here.
 
 from __future__ import annotations
 
-__all__ = ["ALL", "catalogue"]
+__all__ = [
+    "ALL",
+    "IGR",
+    "NVIL",
+    "REBAR",
+    "REINFORCE",
+    "RELAX",
+    "RLOO",
+    "VIMCO",
+    "ArrivalTimes",
+    "DetRB",
+    "Exact",
+    "FiniteDifference",
+    "GenGS",
+    "GumbelRao",
+    "MidCDF",
+    "MuProp",
+    "ReinMax",
+    "StoRB",
+    "StraightThroughMean",
+    "UnOrd",
+    "catalogue",
+]
 
 from .arrival_times import ArrivalTimes
 from .base import Estimator
@@ -62,6 +84,9 @@ def catalogue() -> list[dict[str, object]]:
             "learns": kind.learns,
             "objective": kind.objective,
             "needs": kind.needs,
+            "vmap": kind.vmaps,
+            "compile": kind.compiles,
+            "boundary": kind.one_sided,
             "year": kind.year,
             "reference": kind.reference,
         }

@@ -35,9 +35,11 @@ from torch import Tensor, nn
 
 from ..distributions.finite import Finite
 from ..distributions.gumbel import standard_gumbel
-from ..distributions.relaxed import soften
-from .base import CheckedCost, attach, train_beside
-from .latents import Latents
+from ..distributions.gumbel_softmax import soften
+from ..distributions.tracing import is_eager
+from .base import attach, train_beside
+from .checked_cost import CheckedCost
+from .factors import Factors
 
 Control = Callable[[Tensor, bool], tuple[Tensor, Tensor]]
 """Perturbed logits ``(S, *batch, *factors, n)``, and whether to keep the graph, to the control's
@@ -49,7 +51,7 @@ _NEVER = -1e30
 
 def with_control(
     cost: CheckedCost,
-    latents: Latents,
+    factors: Factors,
     samples: int,
     control: Control,
     parameters: Iterable[nn.Parameter],
@@ -58,32 +60,37 @@ def with_control(
 
     Args:
         cost: The cost.
-        latents: The law.
+        factors: The law.
         samples: The number of draws.
         control: The control variate.
         parameters: The control's own parameters; those that require a gradient are trained.
     """
-    law = latents.finite
+    law = factors.finite
+    if not is_eager(law.logits):
+        raise RuntimeError(
+            f"{factors.owner} differentiates its own gradient, which torch.compile and torch.func "
+            "do not allow inside of them; call it outside, or use RLOO or UnOrd."
+        )
     logits = law.logits.where(law.logits > -torch.inf, _NEVER)
     table = logits.detach()  # (*batch, *factors, n)
     noise = standard_gumbel(torch.Size((samples, *table.shape)), table.dtype, table.device)
     z = (table + noise).requires_grad_()
     highest, winner = z.detach().max(-1, keepdim=True)
-    f = cost(law._atoms_at(winner.squeeze(-1)))  # (S, *batch)
+    f = cost(law.at(winner.squeeze(-1)))  # (S, *batch)
 
     own = [parameter for parameter in parameters if parameter.requires_grad]
     c, slope = control(z, bool(own))
     signal = f.detach() - c
-    signal = signal.reshape(signal.shape + (1,) * (table.dim() - len(latents.batch)))
+    signal = signal.reshape(signal.shape + (1,) * (table.dim() - len(factors.batch)))
     pathwise = (z.detach() - highest).exp() * slope
     g = pathwise.scatter_add(-1, winner, signal.expand_as(winner).to(pathwise.dtype)).mean(0)
     g = g - table.exp() * g.sum(-1, keepdim=True)
 
     surrogate = logits * g.detach()
-    result = attach(f.mean(0), latents.sum_factors(surrogate.sum(-1)))
+    result = attach(f.mean(0), factors.sum_factors(surrogate.sum(-1)))
     if not own:
         return result
-    objective = g.square().sum() / max(1, latents.batch.numel())
+    objective = g.square().sum() / max(1, factors.batch.numel())
     gradients = torch.autograd.grad(objective, own, allow_unused=True)
     # linear in the parameters, so that the backward pass hands them these gradients
     loss = sum(

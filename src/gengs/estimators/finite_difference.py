@@ -40,9 +40,11 @@ __all__ = ["FiniteDifference"]
 
 import torch
 from torch import Tensor
+from torch.distributions import NegativeBinomial
 
-from .base import Cost, Estimator, attach
-from .latents import Latents
+from .base import Estimator, attach, positive_integer
+from .checked_cost import Cost
+from .factors import Factors
 from .neighbours import has_family_step, move_factors
 
 
@@ -59,17 +61,14 @@ class FiniteDifference(Estimator):
     unbiased = True
     needs_cost_gradient = False
     needs = "numbers as atoms"
+    one_sided = True
     year = 2020
     reference = "Mohamed et al., Monte Carlo Gradient Estimation in Machine Learning"
 
     def __init__(self, coordinates: int | None = None, samples: int = 1) -> None:
         super().__init__(samples)
-        good = isinstance(coordinates, int) and not isinstance(coordinates, bool)
-        if coordinates is not None and not (good and coordinates > 0):
-            raise ValueError(
-                "FiniteDifference expects a positive integer `coordinates`, or None for all, "
-                f"but got {coordinates!r}."
-            )
+        if coordinates is not None:
+            positive_integer(self._name, "coordinates", coordinates)
         self.coordinates = coordinates
 
     @property
@@ -77,17 +76,17 @@ class FiniteDifference(Estimator):
         """One per draw and one per coordinate; with ``coordinates=None``, for a single factor."""
         return self.samples * (1 + (self.coordinates or 1))
 
-    def _estimate(self, cost: Cost, latents: Latents) -> Tensor:
-        if latents.event or has_family_step(latents):
-            z = latents.sample(self.samples)
+    def _estimate(self, cost: Cost, factors: Factors) -> Tensor:
+        if factors.event or has_family_step(factors):
+            z = factors.sample(self.samples)
         else:
-            z = latents.finite.sample(torch.Size([self.samples]))
-        moves = move_factors(latents, z, self.coordinates)
+            z = factors.finite.sample(torch.Size([self.samples]))
+        moves = move_factors(factors, z, self.coordinates)
         f = cost(z)  # (S, *batch)
         with torch.no_grad():
             difference = moves.unfold(cost(moves.values)) - f.detach()
         return attach(f.mean(0), (difference * moves.weight).sum(0).mean(0))
 
-    def extra_repr(self) -> str:
-        shown = "" if self.coordinates is None else f"coordinates={self.coordinates}"
-        return ", ".join(filter(None, [shown, super().extra_repr()]))
+    def _moves_off_boundaries(self, factors: Factors) -> bool:
+        # without trials a count may leave for any value, and only the next one is a neighbour
+        return not isinstance(factors.law, NegativeBinomial) or has_family_step(factors)

@@ -32,15 +32,15 @@ import torch
 from torch import Tensor
 from torch.distributions import Multinomial
 
+from ..distributions.gumbel_softmax import relaxed_value
 from ..distributions.multinomial import explodes
-from ..distributions.relaxed import Relaxed, check_temperature
 from ..distributions.relaxed_multinomial import RelaxedMultinomial
-from ..distributions.temperature import Schedule
-from .base import CheckedCost, Estimator
-from .latents import Latents
+from ..distributions.temperature import Schedule, check_temperature, temperature_now
+from .base import Pathwise
+from .factors import Factors
 
 
-class GenGS(Estimator):
+class GenGS(Pathwise):
     """The pathwise gradient of a relaxed draw.
 
     Args:
@@ -51,10 +51,9 @@ class GenGS(Estimator):
     """
 
     paper_name = "GenGS"
-    unbiased = False
-    needs_cost_gradient = True
     needs = "any law, as a table of atoms"
     year = 2020
+    always_shown = ("temperature",)
     reference = "Joo et al., Generalized Gumbel-Softmax Gradient Estimator"
 
     def __init__(
@@ -64,23 +63,11 @@ class GenGS(Estimator):
         hard: bool = False,
     ) -> None:
         super().__init__(samples)
-        if not isinstance(temperature, Schedule):
-            check_temperature(temperature)
+        check_temperature(temperature)
         self.temperature, self.hard = temperature, hard
 
-    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
-        tau = self.temperature
-        tau = tau.value if isinstance(tau, Schedule) else tau
-        law = latents.law
-        relaxed: Relaxed | RelaxedMultinomial
+    def _draw(self, factors: Factors, shape: torch.Size) -> Tensor:
+        law, tau = factors.law, temperature_now(self.temperature)
         if isinstance(law, Multinomial) and explodes(law):
-            relaxed = RelaxedMultinomial(tau, law)
-        else:
-            relaxed = Relaxed(tau, latents.finite)
-        z = relaxed.rsample_value(torch.Size([self.samples]), hard=self.hard)
-        f = cost.along(z)
-        return f.mean(0)
-
-    def extra_repr(self) -> str:
-        shown = f"temperature={self.temperature}"
-        return ", ".join(filter(None, [shown, super().extra_repr(), "hard=True" * self.hard]))
+            return RelaxedMultinomial(tau, law).rsample_value(shape, hard=self.hard)
+        return relaxed_value(factors.finite, tau, shape, self.hard)

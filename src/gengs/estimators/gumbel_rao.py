@@ -26,13 +26,13 @@ import torch
 from torch import Tensor
 
 from ..distributions.gumbel import conditional_gumbel
-from ..distributions.relaxed import check_temperature, soften
-from ..distributions.temperature import Schedule
-from .base import CheckedCost, Estimator
-from .latents import Latents
+from ..distributions.gumbel_softmax import soften
+from ..distributions.temperature import Schedule, check_temperature, temperature_now
+from .base import Pathwise, positive_integer
+from .factors import Factors
 
 
-class GumbelRao(Estimator):
+class GumbelRao(Pathwise):
     """Straight-through Gumbel-softmax, averaged over the noise that leads to the same draw.
 
     Args:
@@ -42,27 +42,22 @@ class GumbelRao(Estimator):
     """
 
     paper_name = "Gumbel-Rao"
-    unbiased = False
-    needs_cost_gradient = True
     needs = "any law, as a table of atoms"
     year = 2021
+    always_shown = ("temperature", "inner")
     reference = "Paulus et al., Rao-Blackwellizing the Straight-Through Gumbel-Softmax"
 
     def __init__(
         self, temperature: float | Schedule = 0.5, inner: int = 10, samples: int = 1
     ) -> None:
         super().__init__(samples)
-        if not isinstance(temperature, Schedule):
-            check_temperature(temperature)
-        if isinstance(inner, bool) or not isinstance(inner, int) or inner < 1:
-            raise ValueError(f"GumbelRao expects a positive integer `inner`, but got {inner!r}.")
-        self.temperature, self.inner = temperature, inner
+        check_temperature(temperature)
+        self.temperature = temperature
+        self.inner = positive_integer(self._name, "inner", inner)
 
-    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
-        tau = self.temperature
-        tau = tau.value if isinstance(tau, Schedule) else tau
-        law = latents.finite
-        winner = law.sample_index(torch.Size([self.samples]))  # (S, *batch, *factors)
+    def _draw(self, factors: Factors, shape: torch.Size) -> Tensor:
+        tau, law = temperature_now(self.temperature), factors.finite
+        winner = law.sample_index(shape)  # (S, *batch, *factors)
         with torch.no_grad():
             repeated = winner.expand(self.inner, *winner.shape)
             perturbed = conditional_gumbel(law.logits, repeated)  # (K, S, *batch, *factors, n)
@@ -70,11 +65,5 @@ class GumbelRao(Estimator):
         possible = law.logits > -torch.inf
         logits = law.logits.where(possible, 0.0)
         perturbed = perturbed + (logits - logits.detach())
-        relaxed = law.mix(soften(perturbed, tau).mean(0), law.atoms.detach())
-        z = law._atoms_at(winner) + (relaxed - relaxed.detach())
-        f = cost.along(z)
-        return f.mean(0)
-
-    def extra_repr(self) -> str:
-        shown = f"temperature={self.temperature}, inner={self.inner}"
-        return ", ".join(filter(None, [shown, super().extra_repr()]))
+        relaxed = law.mix(soften(perturbed, tau).mean(0), fixed_atoms=True)
+        return law.at(winner) + (relaxed - relaxed.detach())

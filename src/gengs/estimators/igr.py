@@ -39,13 +39,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from ..distributions.relaxed import check_temperature
-from ..distributions.temperature import Schedule
-from .base import CheckedCost, Estimator
-from .latents import Latents
+from ..distributions.temperature import Schedule, check_temperature, temperature_now
+from .base import Pathwise
+from .factors import Factors
 
 
-class IGR(Estimator):
+class IGR(Pathwise):
     """The pathwise gradient of a draw relaxed with Gaussian noise.
 
     Args:
@@ -55,37 +54,27 @@ class IGR(Estimator):
     """
 
     paper_name = "IGR"
-    unbiased = False
-    needs_cost_gradient = True
     needs = "any law, as a table of atoms"
     year = 2020
+    always_shown = ("temperature",)
     reference = "Potapczynski et al., Invertible Gaussian Reparameterization"
 
     def __init__(self, temperature: float | Tensor | Schedule = 0.1, samples: int = 1) -> None:
         super().__init__(samples)
-        if not isinstance(temperature, Schedule):
-            check_temperature(temperature)
+        check_temperature(temperature)
         self.temperature = temperature
 
-    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
-        tau = self.temperature
-        tau = tau.value if isinstance(tau, Schedule) else tau
-        law = latents.finite
+    def _draw(self, factors: Factors, shape: torch.Size) -> Tensor:
+        tau, law = temperature_now(self.temperature), factors.finite
         mu = _stick_means(law.logits)  # (*batch, *factors, n - 1)
-        noise = torch.randn((self.samples, *mu.shape), dtype=mu.dtype, device=mu.device)
+        noise = torch.randn((*shape, *mu.shape), dtype=mu.dtype, device=mu.device)
         y = (mu + noise) / torch.as_tensor(tau, dtype=mu.dtype, device=mu.device).unsqueeze(-1)
-        zero = y.new_zeros(
-            *y.shape[:-1], 1
-        )  # nothing goes on before the first atom; the last stops
+        # nothing goes on before the first atom; the last stops
+        zero = y.new_zeros(*y.shape[:-1], 1)
         log_reach = torch.cat([zero, logsigmoid(-y).cumsum(-1)], -1)
         log_stop = torch.cat([logsigmoid(y), zero], -1)
         weights = (log_reach + log_stop).exp()
-        z = law.mix(weights)  # (S, *batch, *factors, *event)
-        f = cost.along(z)
-        return f.mean(0)
-
-    def extra_repr(self) -> str:
-        return ", ".join(filter(None, [f"temperature={self.temperature}", super().extra_repr()]))
+        return law.mix(weights)  # (S, *batch, *factors, *event)
 
 
 # The Gaussian mean of a stick that is surely broken (or never): infinity would make NaN gradients.

@@ -7,12 +7,13 @@ Approximates :math:`\nabla_\theta E_{z \sim q_\theta}[f(z)]` with
     \frac{dz}{d\theta} = -\frac{\partial_\theta F_\mathrm{mid}(z)}{p(z)}, \qquad
     F_\mathrm{mid}(k) = \tfrac12 (F(k) + F(k - 1)).
 
-It needs a cost that is differentiable in the values, and atoms that are ordered numbers. The cost
-sees an exact discrete draw: there is no temperature, and no gap between training and evaluation.
-The gradient is exact for costs that are quadratic along each coordinate, and off by third
-derivatives otherwise: between neighbours at distance 1, :math:`f(k+1) - f(k)` differs from the
-trapezoid rule by :math:`-f'''/12`. The derivation and the closed forms are in
-:mod:`gengs.distributions.midcdf`.
+It needs a cost that is differentiable in the values. The cost sees an exact discrete draw: there is
+no temperature, and no gap between training and evaluation. The gradient is exact for costs that are
+quadratic along each coordinate, and off by third derivatives otherwise: between neighbours at
+distance 1, :math:`f(k+1) - f(k)` differs from the trapezoid rule by :math:`-f'''/12`. The
+derivation and the closed forms are in :mod:`gengs.draws.count_slopes`; vectors (multinomial
+counts, one-hot vectors), which have no order and so no CDF, take the trapezoid rule along the
+straight line between two outcomes (:mod:`gengs.draws.vectors`).
 
 With ``debias=m`` it is unbiased for any differentiable cost: for m random coordinates the trapezoid
 rule's error is measured and added,
@@ -24,8 +25,15 @@ rule's error is measured and added,
 where :math:`z + e_d` has coordinate d at its next atom, :math:`\Delta` away, and :math:`w` is the
 weight of the exact finite difference.
 
+Beside an atom of probability 1e-6 it is unbiased on paper only: the weight is a million, once in a
+million draws, and no training run sees its mean.
+
 References:
-    | this library (2026); for the continuous case:
+    | Automatic Differentiation of Programs with Discrete Randomness (Arya et al., 2022),
+    | https://arxiv.org/abs/2210.08572: for Poisson, binomial, Bernoulli, geometric and ordered
+    | categories the slope is their two-sided smoothed stochastic derivative. The derivation by the
+    | trapezoid rule with its error, uneven gaps, lumped tails, valleys, the debiased form, second
+    | derivatives and the multinomial form are this library's (2026).
     | Implicit Reparameterization Gradients (Figurnov et al., 2018),
     | https://arxiv.org/abs/1805.08498
 """
@@ -36,14 +44,16 @@ __all__ = ["MidCDF"]
 
 import torch
 from torch import Tensor
+from torch.distributions import Binomial
 
-from ..distributions.midcdf import midcdf_sample
-from .base import CheckedCost, Estimator, attach
-from .latents import Latents
+from ..draws.rsample import midcdf_sample
+from .base import Pathwise, attach, positive_integer
+from .checked_cost import CheckedCost
+from .factors import Factors
 from .neighbours import move_factors
 
 
-class MidCDF(Estimator):
+class MidCDF(Pathwise):
     """Exact draws that carry the mid-CDF gradient.
 
     Args:
@@ -53,40 +63,42 @@ class MidCDF(Estimator):
     """
 
     paper_name = "mid-CDF"
-    unbiased = False
-    needs_cost_gradient = True
-    needs = "numbers as atoms"
-    year = 2026
-    reference = "this library; Figurnov et al. 2018 for continuous laws"
+    one_sided = True
+    moves_totals = True
+    needs = "any law; numbers with debias"
+    year = 2022
+    reference = "Arya et al., Automatic Differentiation of Programs with Discrete Randomness, for \
+count families and ordered categories; this library for the rest"
 
     def __init__(self, samples: int = 1, debias: int = 0) -> None:
         super().__init__(samples)
-        if isinstance(debias, bool) or not isinstance(debias, int) or debias < 0:
-            raise ValueError(f"MidCDF expects a non-negative integer `debias`, got {debias!r}.")
-        self.debias = debias
-        if debias:
-            self.unbiased = True  # type: ignore[misc]  # a fact of this instance
+        self.debias = positive_integer(self._name, "debias", debias, least=0)
+        self.unbiased = debias > 0
 
     @property
     def evaluations(self) -> int:
         return self.samples * (1 + self.debias)
 
-    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
-        shape = torch.Size([self.samples])
+    def _draw(self, factors: Factors, shape: torch.Size) -> Tensor:
         # with the error measured between neighbours, no atom may be bridged
-        z = midcdf_sample(latents.law, shape, valley=0.0 if self.debias else None)
+        return midcdf_sample(factors.law, shape, valley=0.0 if self.debias else None)
+
+    def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor:
+        law = factors.law
+        if self.debias and isinstance(law, Binomial) and law.total_count.requires_grad:
+            raise TypeError(
+                "MidCDF(debias=...) measures differences in the values, and knows none in "
+                "`total_count`, which requires a gradient here; use MidCDF()."
+            )
+        z = self._draw(factors, torch.Size([self.samples]))
         f = cost.along(z)
         if not self.debias or not z.requires_grad:
             return f.mean(0)
         (slope,) = torch.autograd.grad(f.sum(), z, retain_graph=True)
-        moves = move_factors(latents, z.detach(), self.debias)
+        moves = move_factors(factors, z.detach(), self.debias)
         there, slope_there = cost.gradient(moves.values)
         slope_there = slope_there.reshape(*moves.which.shape, -1)
         slope_there = slope_there.gather(-1, moves.which.unsqueeze(-1)).squeeze(-1)
         trapezoid = moves.step * (moves.pick(slope) + slope_there) / 2
         residual = moves.unfold(there) - f - trapezoid
         return attach(f.mean(0), (residual.detach() * moves.weight).sum(0).mean(0))
-
-    def extra_repr(self) -> str:
-        shown = f"debias={self.debias}" if self.debias else ""
-        return ", ".join(filter(None, [super().extra_repr(), shown]))

@@ -23,8 +23,9 @@ __all__ = ["MuProp"]
 
 from torch import Tensor
 
-from .base import CheckedCost, Estimator, attach
-from .latents import Latents
+from .base import Estimator, attach
+from .checked_cost import CheckedCost
+from .factors import Factors
 
 
 class MuProp(Estimator):
@@ -37,6 +38,7 @@ class MuProp(Estimator):
     paper_name = "MuProp"
     unbiased = True
     needs_cost_gradient = True
+    one_sided = True
     needs = "any law with log_prob and a mean"
     year = 2016
     reference = "Gu et al., MuProp: Unbiased Backpropagation for Stochastic Neural Networks"
@@ -45,19 +47,19 @@ class MuProp(Estimator):
     def evaluations(self) -> int:
         return self.samples + 1
 
-    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
-        latents.refuse_learned_atoms()
-        z = latents.sample(self.samples)
+    def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor:
+        factors.refuse_learned_atoms()
+        z = factors.sample(self.samples)
         f = cost(z)  # (S, *batch)
-        mu = latents.mean
+        mu = factors.mean
         f_mu, slope = (x.detach() for x in cost.gradient(mu.detach().unsqueeze(0)))
-        tangent = f_mu + _dot(slope, z - mu.detach(), latents)
-        score = (f.detach() - tangent) * latents.log_prob(z)
-        return attach(f.mean(0), score.mean(0) + _dot(slope[0], mu, latents))
+        tangent = f_mu + _dot(slope, z - mu.detach(), factors)
+        score = (f.detach() - tangent) * factors.log_prob(z)
+        return attach(f.mean(0), score.mean(0) + _dot(slope[0], mu, factors))
 
 
-def _dot(slope: Tensor, values: Tensor, latents: Latents) -> Tensor:
+def _dot(slope: Tensor, values: Tensor, factors: Factors) -> Tensor:
     """The inner product over factors and the dimensions of an atom."""
     product = slope * values
-    inner = len(latents.factors) + len(latents.event)
+    inner = len(factors.shape) + len(factors.event)
     return product.flatten(product.dim() - inner).sum(-1) if inner else product

@@ -20,9 +20,9 @@ from torch import Tensor
 from torch.distributions import Binomial, Geometric, NegativeBinomial, Poisson
 
 from ..distributions.finite import Finite
-from ..distributions.given import gave
-from ..distributions.validation import inspectable
-from .latents import Latents
+from ..distributions.tails import was_given
+from ..distributions.tracing import any_of
+from .factors import Factors
 
 
 @dataclass(frozen=True)
@@ -51,60 +51,60 @@ class Moves:
         return costs.reshape(self.which.shape)
 
 
-def move_factors(latents: Latents, z: Tensor, coordinates: int | None) -> Moves:
+def move_factors(factors: Factors, z: Tensor, coordinates: int | None) -> Moves:
     """Move all factors of each draw, or a random few, one at a time.
 
     Args:
-        latents: The law.
+        factors: The law.
         z: Draws, ``(S, *batch, *factors)``, on the atoms of the law.
         coordinates: How many random factors; ``None`` for all.
     """
-    law = latents.law
-    if latents.event:
+    law = factors.law
+    if factors.event:
         raise TypeError(
-            f"{latents.owner} steps between neighbouring numbers, but {type(law).__name__} "
-            f"has atoms of shape {tuple(latents.event)}; use UnOrd, RLOO or ReinMax."
+            f"{factors.owner} steps between neighbouring numbers, but {type(law).__name__} "
+            f"has atoms of shape {tuple(factors.event)}; use UnOrd, RLOO or ReinMax."
         )
     neighbour, weight = (
-        _family_step(law, z)
+        _family_step(law, z, factors.validate)
         if isinstance(law, Poisson | Binomial | NegativeBinomial | Geometric)
-        and has_family_step(latents)
-        else _table_step(latents.finite, z)
+        and has_family_step(factors)
+        else _table_step(factors.finite, z)
     )
-    lead, factors = z.shape[: z.dim() - len(latents.factors)], latents.factors.numel()
-    flat, neighbour, weight = (x.reshape(*lead, factors) for x in (z, neighbour, weight))
-    chosen = min(coordinates or factors, factors)
-    which = torch.arange(factors, device=z.device).expand(*lead, factors)
-    if chosen < factors:
+    lead, many = z.shape[: z.dim() - len(factors.shape)], factors.shape.numel()
+    flat, neighbour, weight = (x.reshape(*lead, many) for x in (z, neighbour, weight))
+    chosen = min(coordinates or many, many)
+    which = torch.arange(many, device=z.device).expand(*lead, many)
+    if chosen < many:
         which = torch.rand(which.shape, device=z.device).topk(chosen).indices
     to, here, weights = (x.gather(-1, which).movedim(-1, 0) for x in (neighbour, flat, weight))
     which = which.movedim(-1, 0)  # (C, S, *batch)
-    moved = flat.expand(chosen, *flat.shape).clone()  # (C, S, *batch, F)
-    moved.scatter_(-1, which.unsqueeze(-1), to.unsqueeze(-1))
+    moved = flat.expand(chosen, *flat.shape)  # (C, S, *batch, F)
+    moved = moved.scatter(-1, which.unsqueeze(-1), to.unsqueeze(-1))
     values = moved.reshape(chosen * z.shape[0], *z.shape[1:])
-    return Moves(values, which, to - here, weights * (factors / chosen))
+    return Moves(values, which, to - here, weights * (many / chosen))
 
 
-def has_family_step(latents: Latents) -> bool:
+def has_family_step(factors: Factors) -> bool:
     """Whether the law has a closed form, and so needs no table."""
-    law = latents.law
+    law = factors.law
     if isinstance(law, NegativeBinomial):
         return not law.total_count.requires_grad
     return isinstance(law, Poisson | Binomial | Geometric)
 
 
 def _family_step(
-    law: Poisson | Binomial | NegativeBinomial | Geometric, z: Tensor
+    law: Poisson | Binomial | NegativeBinomial | Geometric, z: Tensor, validate: bool
 ) -> tuple[Tensor, Tensor]:
     """A neighbour of each draw, and the weight of the difference, with gradient."""
-    if inspectable(z) and bool((z == z + 1).any()):
+    if validate and any_of(z == z + 1):
         raise ValueError(
             f"{z.dtype} cannot tell a count of {z.max().item():.3g} from the next one; "
             "use float64 parameters."
         )
     if isinstance(law, Poisson):
         return z + 1, law.rate.expand_as(z)
-    by_logits = gave(law, "logits")
+    by_logits = was_given(law, "logits")
     parameter = (law.logits if by_logits else law.probs).expand_as(z)
     p = law.probs.detach()
     if isinstance(law, Geometric):
@@ -125,14 +125,18 @@ def _table_step(law: Finite, z: Tensor) -> tuple[Tensor, Tensor]:
     """A neighbour of each draw, and the weight of the difference, with gradient."""
     probs = law.probs
     atoms = law.atoms.expand_as(probs)
-    # in rising order, impossible atoms last: they are nobody's neighbour
-    order = atoms.masked_fill(probs.detach() == 0, torch.inf).argsort(dim=-1, stable=True)
-    atoms, probs = atoms.gather(-1, order), probs.gather(-1, order)
+    # in rising order, forbidden atoms last: they are nobody's neighbour
+    allowed = torch.ones_like(probs, dtype=torch.bool)
+    allowed = allowed if law.reachable is None else law.reachable.expand_as(probs)
+    order = atoms.masked_fill(~allowed, torch.inf).argsort(dim=-1, stable=True)
+    atoms, probs, allowed = (x.gather(-1, order) for x in (atoms, probs, allowed))
     pi = probs.detach().double()
     edge = torch.zeros_like(pi[..., :1])
     below, above = torch.cat([edge, pi[..., :-1]], -1), torch.cat([pi[..., 1:], edge], -1)
-    up = below / (below + above).clamp_min(torch.finfo(pi.dtype).tiny)
-    up = up.masked_fill(below == 0, 1.0).masked_fill(above == 0, 0.0)  # (*batch, *factors, n)
+    last = ~torch.cat([allowed[..., 1:], edge.bool()], -1)
+    first = torch.arange(pi.shape[-1], device=pi.device) == 0
+    up = torch.where(below + above > 0, below / (below + above), 0.5)
+    up = up.masked_fill(first, 1.0).masked_fill(last, 0.0)  # (*batch, *factors, n)
     crossed = pi[..., :-1] * up[..., :-1] + pi[..., 1:] * (1 - up[..., 1:])
     # minus the lower tail is the upper tail, up to a constant; the smaller one rounds less
     lower = probs.cumsum(-1)[..., :-1]
@@ -146,7 +150,7 @@ def _table_step(law: Finite, z: Tensor) -> tuple[Tensor, Tensor]:
     shape = (*law_index.shape, pi.shape[-1])
     k = order.argsort(-1).expand(shape).gather(-1, law_index.unsqueeze(-1))
     goes_up = torch.rand(k.shape, dtype=pi.dtype, device=pi.device) < up.expand(shape).gather(-1, k)
-    alone = above.expand(shape).gather(-1, k) + below.expand(shape).gather(-1, k) == 0
+    alone = (first & last).expand(shape).gather(-1, k)
     alone = alone | ~found.unsqueeze(-1)  # a draw beyond a truncation stays where it is
     gap = k.where(goes_up, k - 1).clamp_min(0)
     to = torch.where(goes_up, k + 1, k - 1).where(~alone, k)

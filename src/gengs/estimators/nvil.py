@@ -32,8 +32,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from .base import Cost, Estimator, attach, train_beside
-from .latents import Latents
+from ..distributions.tracing import inside_transform
+from .base import Estimator, attach, train_beside
+from .checked_cost import CheckedCost
+from .factors import Factors
 
 
 class NVIL(Estimator):
@@ -48,15 +50,15 @@ class NVIL(Estimator):
         normalise: Whether to divide by :math:`\max(1, \sigma)`.
         decay: How much of the running moments a call keeps.
 
-    Attributes:
-        context: What the baseline sees, ``(*batch, features)``; set it before each call, to the
-            data :math:`x` for example. ``None`` (the default): the law's own mean.
+    The network sees the ``context`` that :meth:`expect` is given, the data :math:`x` for example,
+    or else the law's own mean.
     """
 
     paper_name = "NVIL"
     unbiased = False
     needs_cost_gradient = False
     learns = True
+    vmaps = False
     year = 2014
     reference = "Mnih & Gregor, Neural Variational Inference and Learning in Belief Networks"
 
@@ -79,31 +81,38 @@ class NVIL(Estimator):
         if not 0 <= decay < 1:
             raise ValueError(f"NVIL expects a `decay` in [0, 1), got {decay!r}.")
         self.baseline, self.normalise, self.decay = baseline, normalise, decay
-        self.context: Tensor | None = None
         self.register_buffer("mean", torch.zeros(()))
         self.register_buffer("variance", torch.zeros(()))
         self.register_buffer("calls", torch.zeros((), dtype=torch.long))
 
-    def _estimate(self, cost: Cost, latents: Latents) -> Tensor:
-        z = latents.sample(self.samples)
+    def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor:
+        return self._estimate_in(cost, factors, None)
+
+    def _estimate_in(self, cost: CheckedCost, factors: Factors, context: Tensor | None) -> Tensor:
+        if inside_transform():
+            raise RuntimeError(
+                "NVIL keeps running moments of the cost, which vmap and torch.func cannot; call it "
+                "outside of them, or use RLOO."
+            )
+        z = factors.sample(self.samples)
         f = cost(z)  # (S, *batch)
         rest = f.detach()
         if self.baseline is not None:
-            rest = rest - self._predict(self.baseline, latents)
+            rest = rest - self._predict(self.baseline, factors, context)
         c, sigma = self.mean.to(f), self.variance.to(f).sqrt()
         signal = rest.detach() - c
         self._remember(rest.detach())
         scale = sigma.clamp(min=1) if self.normalise else 1
-        score = signal / scale * latents.log_prob(z)
+        score = signal / scale * factors.log_prob(z)
         result = attach(f.mean(0), score.mean(0))
         if self.baseline is None:
             return result
         return train_beside(result, (rest - c).square().mean(0))
 
-    def _predict(self, baseline: nn.Module, latents: Latents) -> Tensor:
-        batch, context = latents.batch, self.context
+    def _predict(self, baseline: nn.Module, factors: Factors, context: Tensor | None) -> Tensor:
+        batch = factors.batch
         if context is None:
-            context = latents.mean.reshape(*batch, prod((*latents.factors, *latents.event)))
+            context = factors.mean.reshape(*batch, prod((*factors.shape, *factors.event)))
         like = next(baseline.parameters(), context)
         predicted: Tensor = baseline(context.detach().to(like.device, like.dtype))
         if predicted.shape == (*batch, 1):
@@ -125,6 +134,9 @@ class NVIL(Estimator):
         weight = torch.clamp(1 / (self.calls + 1), min=1 - self.decay).to(self.mean)
         shift = rest.mean().to(self.mean) - self.mean
         spread = rest.var(correction=0).to(self.mean)
+        # a cost that is NaN is refused later, and must not stay here
+        weight = weight * (torch.isfinite(shift) & torch.isfinite(spread))
+        shift, spread = shift.nan_to_num(0.0, 0.0, 0.0), spread.nan_to_num(0.0, 0.0, 0.0)
         self.variance += weight * (spread - self.variance + (1 - weight) * shift.square())
         self.mean += weight * shift
         self.calls += 1

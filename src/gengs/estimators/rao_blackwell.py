@@ -34,8 +34,9 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
-from .base import Cost, Estimator, attach
-from .latents import Latents
+from .base import Estimator, attach, positive_integer
+from .checked_cost import Cost
+from .factors import Factors
 from .without_replacement import (
     joint_log_prob,
     most_likely,
@@ -50,24 +51,23 @@ class _SumAndSample(Estimator):
     unbiased = True
     needs_cost_gradient = False
     needs = "any law, as a table of atoms"
+    always_shown = ("k",)
 
     def __init__(self, k: int = 4, baseline: bool = False) -> None:
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise ValueError(f"{self._name} expects a positive integer `k`, but got {k!r}.")
-        super().__init__(samples=k)
+        super().__init__(samples=positive_integer(self._name, "k", k))
         self.k, self.baseline = k, baseline
 
     @property
     def evaluations(self) -> int:
         return self.k + self.baseline
 
-    def _estimate(self, cost: Cost, latents: Latents) -> Tensor:
-        law = latents.finite
-        table = law.logits.reshape(*latents.batch, latents.factors.numel(), law.num_atoms)
+    def _estimate(self, cost: Cost, factors: Factors) -> Tensor:
+        law = factors.finite
+        table = law.logits.reshape(*factors.batch, factors.shape.numel(), law.num_atoms)
         index, weight = self._choose(table.detach())  # (k, *batch, F), (k, *batch)
         # far below rounding, and subnormal numbers would slow a network's backward pass 50 times
         weight = weight.masked_fill(weight < torch.finfo(weight.dtype).eps ** 3, 0.0)
-        f = cost(law._atoms_at(index.reshape(len(index), *law.batch_shape)))
+        f = cost(law.at(index.reshape(len(index), *law.batch_shape)))
         centred = f.detach()
         if self.baseline:
             with torch.no_grad():
@@ -78,9 +78,6 @@ class _SumAndSample(Estimator):
     @abstractmethod
     def _choose(self, table: Tensor) -> tuple[Tensor, Tensor]:
         """The outcomes to evaluate and their weights."""
-
-    def extra_repr(self) -> str:
-        return f"k={self.k}" + ", baseline=True" * self.baseline
 
 
 class DetRB(_SumAndSample):
@@ -124,6 +121,6 @@ class StoRB(_SumAndSample):
         drawn = sample_without_replacement(table, self.k)
         weight = drawn.log_prob.exp().where(drawn.possible, 0.0)
         if len(weight) == self.k:  # else there are fewer outcomes than k, and all are summed
-            rest = (1 - weight[:-1].sum(0)).clamp_min(0)
-            weight[-1] = rest.where(drawn.possible[-1], 0.0)
+            rest = (1 - weight[:-1].sum(0)).clamp_min(0).where(drawn.possible[-1], 0.0)
+            weight = torch.cat([weight[:-1], rest.unsqueeze(0)])
         return drawn.index, weight

@@ -17,6 +17,12 @@ estimate. It needs a cost that is twice differentiable, and defined between the 
 is small where the relaxed cost follows the discrete one, at low temperatures; but there the
 pathwise term's own noise grows, and :math:`\tau` is the trade.
 
+**Costs with steps.** The control variate follows the slope of the cost between the atoms. A cost
+that rounds or compares has none there, the two relaxed terms no longer cancel, and the gradient is
+biased (by a third, for a step at one half). Where the slope is zero at all draws there is a
+warning; a cost that is smooth here and has a step there goes unnoticed. RLOO and UnOrd ask for no
+slope.
+
 References:
     | REBAR: Low-variance, unbiased gradient estimates for discrete latent variable models
     | (Tucker et al., 2017), https://arxiv.org/abs/1703.07370
@@ -27,14 +33,16 @@ from __future__ import annotations
 __all__ = ["REBAR"]
 
 import math
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from ..distributions.relaxed import check_temperature
-from .base import CheckedCost, Estimator
+from ..distributions.temperature import check_temperature
+from .base import Estimator
+from .checked_cost import CheckedCost
 from .control_variate import relaxed_cost, with_control
-from .latents import Latents
+from .factors import Factors
 
 
 class REBAR(Estimator):
@@ -50,6 +58,8 @@ class REBAR(Estimator):
     unbiased = True
     needs_cost_gradient = True
     learns = True
+    vmaps = compiles = False
+    always_shown: ClassVar[tuple[str, ...]] = ("temperature", "eta")
     needs = "any law, as a table of atoms"
     year = 2017
     reference = "Tucker et al., REBAR: Low-variance, unbiased gradient estimates"
@@ -64,20 +74,22 @@ class REBAR(Estimator):
     def evaluations(self) -> int:
         return 2 * self.samples
 
-    def extra_repr(self) -> str:
-        temperature, eta = self.temperature.item(), self.eta.item()
-        learned = f"temperature={temperature:.3g}, eta={eta:.3g}"
-        return ", ".join(filter(None, [learned, super().extra_repr()]))
-
     @property
     def temperature(self) -> Tensor:
         r"""The temperature :math:`\tau` that has been learned so far."""
         return self.log_temperature.exp()
 
-    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
+    def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor:
         def control(z: Tensor, keep_graph: bool) -> tuple[Tensor, Tensor]:
-            f, slope = relaxed_cost(cost, latents.finite, z, self.temperature, keep_graph)
+            f, slope = relaxed_cost(cost, factors.finite, z, self.temperature, keep_graph)
             eta = self.eta.to(z.dtype)
-            return eta * f, eta * slope
+            r, slope_r = self._more_control(z, factors, keep_graph)
+            return eta * f + r, eta * slope + slope_r
 
-        return with_control(cost, latents, self.samples, control, self.parameters())
+        return with_control(cost, factors, self.samples, control, self.parameters())
+
+    def _more_control(
+        self, z: Tensor, factors: Factors, keep_graph: bool
+    ) -> tuple[Tensor | float, Tensor | float]:
+        """What is added to the relaxed cost, and its gradient: nothing here."""
+        return 0.0, 0.0

@@ -24,8 +24,9 @@ __all__ = ["REINFORCE", "RLOO"]
 import torch
 from torch import Tensor
 
-from .base import Cost, Estimator, attach
-from .latents import Latents
+from .base import Estimator, attach
+from .checked_cost import Cost
+from .factors import Factors
 
 
 class REINFORCE(Estimator):
@@ -41,10 +42,10 @@ class REINFORCE(Estimator):
     year = 1992
     reference = "Williams, Simple Statistical Gradient-Following Algorithms"
 
-    def _estimate(self, cost: Cost, latents: Latents) -> Tensor:
-        z = latents.sample(self.samples)
+    def _estimate(self, cost: Cost, factors: Factors) -> Tensor:
+        z = factors.sample(self.samples)
         f = cost(z)  # (S, *batch)
-        score = f.detach() * latents.log_prob(z)
+        score = f.detach() * factors.log_prob(z)
         return attach(f.mean(0), score.mean(0))
 
 
@@ -65,13 +66,13 @@ class RLOO(Estimator):
     def evaluations(self) -> int:
         return max(self.samples, 2)
 
-    def _estimate(self, cost: Cost, latents: Latents) -> Tensor:
-        z = latents.sample(self.samples)
+    def _estimate(self, cost: Cost, factors: Factors) -> Tensor:
+        z = factors.sample(self.samples)
         f = cost(z)
         if self.samples == 1:
             with torch.no_grad():
-                others = cost(latents.sample(1))
+                others = cost(factors.sample(1))
         else:
             others = (f.sum(0) - f).detach() / (self.samples - 1)
-        score = (f.detach() - others) * latents.log_prob(z)
+        score = (f.detach() - others) * factors.log_prob(z)
         return attach(f.mean(0), score.mean(0))

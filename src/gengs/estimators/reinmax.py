@@ -36,12 +36,12 @@ __all__ = ["ReinMax"]
 import torch
 from torch import Tensor
 
-from ..distributions.relaxed import check_temperature
-from .base import CheckedCost, Estimator
-from .latents import Latents
+from ..distributions.temperature import check_temperature
+from .base import Pathwise
+from .factors import Factors
 
 
-class ReinMax(Estimator):
+class ReinMax(Pathwise):
     """Straight-through with a second-order correction.
 
     Args:
@@ -50,10 +50,9 @@ class ReinMax(Estimator):
     """
 
     paper_name = "ReinMax"
-    unbiased = False
-    needs_cost_gradient = True
     needs = "any law, as a table of atoms"
     year = 2023
+    always_shown = ("temperature",)
     reference = "Liu et al., Bridging Discrete and Backpropagation: Straight-Through and Beyond"
 
     def __init__(self, temperature: float = 1.0, samples: int = 1) -> None:
@@ -61,11 +60,11 @@ class ReinMax(Estimator):
         check_temperature(temperature)
         self.temperature = temperature
 
-    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
-        latents.refuse_learned_atoms()
-        law, tau = latents.finite, self.temperature
-        index = law.sample_index(torch.Size([self.samples]))  # (S, *batch, *factors)
-        z, mean = law._atoms_at(index), law.mean
+    def _draw(self, factors: Factors, shape: torch.Size) -> Tensor:
+        factors.refuse_learned_atoms()
+        law, tau = factors.finite, self.temperature
+        index = law.sample_index(shape)  # (S, *batch, *factors)
+        z, mean = law.at(index), law.mean
         if tau == 1:
             log_flat, flat_mean = law.logits, mean
         else:
@@ -75,10 +74,4 @@ class ReinMax(Estimator):
         log_drawn = log_drawn.reshape(index.shape + (1,) * law.event_dim)
         score = (z - flat_mean.detach()) * log_drawn * (tau / 2)
         path = score + tau * flat_mean - mean / 2
-        value = z + (path - path.detach())
-        f = cost.along(value)
-        return f.mean(0)
-
-    def extra_repr(self) -> str:
-        shown = f"temperature={self.temperature}"
-        return ", ".join(filter(None, [shown, super().extra_repr()]))
+        return z + (path - path.detach())

@@ -16,6 +16,8 @@ Unbiased for any :math:`\eta, \tau, \rho`, all learned on the gradient of the sq
 needs a cost that is twice differentiable, and defined between the atoms. With a good
 :math:`r_\rho` the variance falls below REBAR's; one that is trained too fast adds variance instead.
 
+What is said of costs with steps in :mod:`gengs.estimators.rebar` holds here, too.
+
 References:
     | Backpropagation through the Void (Grathwohl et al., 2018), https://arxiv.org/abs/1711.00123
 """
@@ -24,19 +26,17 @@ from __future__ import annotations
 
 __all__ = ["RELAX"]
 
-import math
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from ..distributions.relaxed import check_temperature
-from .base import CheckedCost, Estimator
-from .control_variate import relaxed_cost, with_control
-from .latents import Latents
+from .factors import Factors
+from .rebar import REBAR
 
 
-class RELAX(Estimator):
+class RELAX(REBAR):
     r"""The score-function estimator with the relaxed cost and a network as control variate.
 
     The network takes its width from the factors and atoms of the first call: use one RELAX for
@@ -50,56 +50,35 @@ class RELAX(Estimator):
     """
 
     paper_name = "RELAX"
-    unbiased = True
-    needs_cost_gradient = True
-    learns = True
-    needs = "any law, as a table of atoms"
+    always_shown: ClassVar[tuple[str, ...]] = ()
     year = 2018
     reference = "Grathwohl et al., Backpropagation through the Void"
 
     def __init__(
         self, temperature: float = 0.5, eta: float = 1.0, hidden: int = 32, samples: int = 1
     ) -> None:
-        super().__init__(samples)
-        check_temperature(temperature)
-        self.log_temperature = nn.Parameter(torch.tensor(math.log(temperature)))
-        self.eta = nn.Parameter(torch.tensor(float(eta)))
+        super().__init__(temperature, eta, samples)
+        self.hidden = hidden
         # lazy: its parameters can be handed to an optimiser before the first law is seen
         self.first: nn.Linear = nn.LazyLinear(hidden)
         self.last = nn.Linear(hidden, 1)
         nn.init.zeros_(self.last.weight)
         nn.init.zeros_(self.last.bias)
 
-    @property
-    def evaluations(self) -> int:
-        return 2 * self.samples
-
-    @property
-    def temperature(self) -> Tensor:
-        r"""The temperature :math:`\tau` that has been learned so far."""
-        return self.log_temperature.exp()
-
-    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
-        def control(z: Tensor, keep_graph: bool) -> tuple[Tensor, Tensor]:
-            f, slope = relaxed_cost(cost, latents.finite, z, self.temperature, keep_graph)
-            r, slope_r = self._network(z, latents, keep_graph)
-            eta = self.eta.to(z.dtype)
-            return eta * f + r, eta * slope + slope_r
-
-        return with_control(cost, latents, self.samples, control, self.parameters())
-
-    def _network(self, z: Tensor, latents: Latents, keep_graph: bool) -> tuple[Tensor, Tensor]:
+    def _more_control(
+        self, z: Tensor, factors: Factors, keep_graph: bool
+    ) -> tuple[Tensor | float, Tensor | float]:
         weights = z.softmax(-1)
         first = self.first
         if not isinstance(first, nn.LazyLinear):
-            factors = latents.factors.numel()
-            if first.in_features % factors:
+            many = factors.shape.numel()
+            if first.in_features % many:
                 raise ValueError(
-                    f"RELAX has a network of {first.in_features} inputs, which {factors} factors "
+                    f"RELAX has a network of {first.in_features} inputs, which {many} factors "
                     "do not share evenly; use one RELAX for each latent layer."
                 )
-            weights = _fit(weights, first.in_features // factors)
-        inputs = weights.flatten(1 + len(latents.batch))  # (S, *batch, factors · n)
+            weights = _fit(weights, first.in_features // many)
+        inputs = weights.flatten(1 + len(factors.batch))  # (S, *batch, factors · n)
         hidden = first(inputs.to(self.last.weight.dtype)).tanh()
         r = self.last(hidden).squeeze(-1).to(z.dtype)  # (S, *batch)
         (slope,) = torch.autograd.grad(r.sum(), z, create_graph=keep_graph, retain_graph=True)

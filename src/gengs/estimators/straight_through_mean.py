@@ -19,13 +19,14 @@ from __future__ import annotations
 
 __all__ = ["StraightThroughMean"]
 
+import torch
 from torch import Tensor
 
-from .base import CheckedCost, Estimator
-from .latents import Latents
+from .base import Pathwise
+from .factors import Factors
 
 
-class StraightThroughMean(Estimator):
+class StraightThroughMean(Pathwise):
     """Exact draws with the mean's derivative.
 
     Args:
@@ -33,15 +34,13 @@ class StraightThroughMean(Estimator):
     """
 
     paper_name = "ST"
-    unbiased = False
-    needs_cost_gradient = True
+    one_sided = True
+    moves_totals = True
     needs = "any law with a mean"
     year = 2013
     reference = "Bengio et al., Estimating or Propagating Gradients Through Stochastic Neurons"
 
-    def _estimate(self, cost: CheckedCost, latents: Latents) -> Tensor:
-        latents.refuse_learned_atoms()
-        mean = latents.mean
-        z = latents.sample(self.samples) + (mean - mean.detach())
-        f = cost.along(z)
-        return f.mean(0)
+    def _draw(self, factors: Factors, shape: torch.Size) -> Tensor:
+        factors.refuse_learned_atoms()
+        mean = factors.mean
+        return factors.sample(shape) + (mean - mean.detach())

@@ -42,8 +42,9 @@ import math
 import torch
 from torch import Tensor
 
-from .base import Cost, Estimator, attach
-from .latents import Latents
+from .base import Estimator, attach
+from .checked_cost import Cost
+from .factors import Factors
 from .without_replacement import sample_without_replacement
 
 
@@ -59,6 +60,7 @@ class UnOrd(Estimator):
     unbiased = True
     needs_cost_gradient = False
     needs = "any law, as a table of atoms"
+    always_shown = ("k",)
     year = 2020
     reference = "Kool et al., Estimating Gradients by Sampling without Replacement"
 
@@ -71,12 +73,12 @@ class UnOrd(Estimator):
         super().__init__(samples=k)
         self.k, self.baseline = k, baseline
 
-    def _estimate(self, cost: Cost, latents: Latents) -> Tensor:
-        law = latents.finite
-        table = law.logits.reshape(*latents.batch, latents.factors.numel(), law.num_atoms)
+    def _estimate(self, cost: Cost, factors: Factors) -> Tensor:
+        law = factors.finite
+        table = law.logits.reshape(*factors.batch, factors.shape.numel(), law.num_atoms)
         drawn = sample_without_replacement(table, self.k)
         index = drawn.index.reshape(len(drawn.index), *law.batch_shape)
-        f = cost(law._atoms_at(index))  # (k, *batch)
+        f = cost(law.at(index))  # (k, *batch)
         log_q = drawn.log_prob.detach().masked_fill(~drawn.possible, -torch.inf)
         # fewer outcomes than asked for: these are all there are, and nothing is left
         complete = ~drawn.possible.all(0) if len(f) == self.k else torch.ones_like(f[0]).bool()
@@ -90,9 +92,6 @@ class UnOrd(Estimator):
             centred = centred - (others.to(f.dtype) @ f_last).squeeze(-1).movedim(-1, 0)
         surrogate = (weight * centred * drawn.log_prob).sum(0)
         return attach((weight * f).sum(0), surrogate)
-
-    def extra_repr(self) -> str:
-        return f"k={self.k}" + ", baseline=False" * (not self.baseline)
 
 
 def unordered_weights(log_q: Tensor, complete: Tensor) -> tuple[Tensor, Tensor]:

@@ -33,8 +33,9 @@ from math import log
 import torch
 from torch import Tensor
 
-from .base import Cost, Estimator, attach
-from .latents import Latents
+from .base import Estimator, attach
+from .checked_cost import Cost
+from .factors import Factors
 
 
 class VIMCO(Estimator):
@@ -59,15 +60,15 @@ class VIMCO(Estimator):
                 "made of the others."
             )
 
-    def _evaluate(self, cost: Cost, latents: Latents) -> Tensor:
-        return -_log_mean_exp(-cost(latents.sample(self.samples)))
+    def _evaluate(self, cost: Cost, factors: Factors) -> Tensor:
+        return -_log_mean_exp(-cost(factors.sample(self.samples)))
 
-    def _estimate(self, cost: Cost, latents: Latents) -> Tensor:
-        z = latents.sample(self.samples)
+    def _estimate(self, cost: Cost, factors: Factors) -> Tensor:
+        z = factors.sample(self.samples)
         log_weights = -cost(z)  # (S, *batch)
         bound = _log_mean_exp(log_weights)
         gain = bound.detach() - _bound_without_each(log_weights.detach())
-        score = (gain * latents.log_prob(z)).sum(0)
+        score = (gain * factors.log_prob(z)).sum(0)
         return attach(-bound, -score)
 
 

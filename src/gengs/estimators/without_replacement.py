@@ -13,8 +13,7 @@ the others lie below:
 .. math:: G_i = -\log\big(e^{-G} + E_i / q_i\big), \qquad E_i \sim \mathrm{Exp}(1)
 
 with :math:`q_i` the probability of the child's prefix. Only sums of positive terms in log space: it
-is as exact for outcomes of probability :math:`e^{-1000}` as for large ones. Once :math:`k` prefixes
-are kept, most factors admit no newcomer, and then nothing has to be ranked.
+is as exact for outcomes of probability :math:`e^{-1000}` as for large ones.
 
 *Most likely outcomes* (:func:`most_likely`). Log-probabilities add up, so the best :math:`k` of two
 groups of factors follow from the best :math:`k` of each; groups are merged pairwise.
@@ -46,8 +45,7 @@ import torch
 from torch import Tensor
 
 from ..distributions.gumbel import log_exponential
-from ..distributions.inverse import inverse_cdf_index
-from ..distributions.validation import inspectable
+from ..distributions.inverse_cdf import inverse_cdf_index
 
 
 @dataclass(frozen=True)
@@ -80,19 +78,14 @@ def sample_without_replacement(logits: Tensor, k: int) -> JointOutcomes:
         heirs = inverse_cdf_index(table.exp(), torch.Size([beams])).movedim(0, 1)  # (B, beams, F)
         log_q = table.new_zeros(len(table), 1)
         best = -log_exponential(log_q.shape, table.dtype, table.device)  # (B, width)
-        steps: list[tuple[Tensor | None, Tensor]] = []
+        steps: list[tuple[Tensor, Tensor]] = []
         for f in range(table.shape[-2]):
             width = log_q.shape[-1]
             heir = heirs[:, :width, f, None]
             log_child = log_q.unsqueeze(-1) + table[:, f, None]  # (B, width, n)
             noise = log_exponential(log_child.shape, table.dtype, table.device)
             child = -torch.logaddexp(-best.unsqueeze(-1), noise - log_child)
-            child.scatter_(-1, heir, -torch.inf)
-            if width == k and _none_above(child, best[:, -1:]):
-                steps.append((None, heir.squeeze(-1)))
-                log_q = log_child.gather(-1, heir).squeeze(-1)
-                continue
-            child.scatter_(-1, heir, best.unsqueeze(-1))
+            child = child.scatter(-1, heir, best.unsqueeze(-1))
             best, chosen = child.flatten(1).topk(min(k, width * n))
             log_q = log_child.flatten(1).gather(-1, chosen)
             steps.append((chosen // n, chosen % n))
@@ -114,9 +107,9 @@ def most_likely(logits: Tensor, k: int) -> JointOutcomes:
         index = index.unsqueeze(-1)  # (B, groups, width, length)
         while score.shape[1] > 1:
             if score.shape[1] % 2:  # a group without a choice makes the number even
-                empty = torch.full_like(score[:, :1], -torch.inf)
-                empty[..., 0] = 0.0
-                score = torch.cat([score, empty], 1)
+                nothing = torch.full_like(score[:, :1, 1:], -torch.inf)
+                only = torch.cat([torch.zeros_like(score[:, :1, :1]), nothing], -1)
+                score = torch.cat([score, only], 1)
                 index = torch.cat([index, torch.zeros_like(index[:, :1])], 1)
             first, second = _useful_pairs(score.shape[-1], k, score.device)
             total = score[:, ::2, first] + score[:, 1::2, second]  # (B, groups / 2, pairs)
@@ -158,14 +151,15 @@ def sample_outside(logits: Tensor, excluded: Tensor) -> tuple[Tensor, Tensor]:
         follows = shared.unsqueeze(-2) >= step.unsqueeze(-1)  # (B, m, F, m)
         atom = out.movedim(1, -1).unsqueeze(1).where(follows, n)
         leaves = torch.ones(size, m, factors, n + 1, dtype=torch.bool, device=table.device)
-        leaves = leaves.scatter_(-1, atom, False)[..., :n] & (step > seen).unsqueeze(-1)
+        leaves = leaves.scatter(-1, atom, False)[..., :n] & (step > seen).unsqueeze(-1)
         along = table.gather(-1, out.movedim(1, -1)).movedim(-1, 1)  # (B, m, F)
         prefix = torch.cat([torch.zeros_like(along[..., :1]), along[..., :-1].cumsum(-1)], -1)
         box = (prefix.unsqueeze(-1) + table.unsqueeze(1)).where(leaves, -torch.inf).flatten(1)
         log_mass = box.logsumexp(-1)
         empty = log_mass == -torch.inf
         weights = (box - log_mass.masked_fill(empty, 0.0).unsqueeze(-1)).exp()
-        weights[:, 0] += empty.to(weights.dtype)
+        first = torch.arange(weights.shape[-1], device=weights.device) == 0
+        weights = weights + (first & empty.unsqueeze(-1)).to(weights.dtype)
         box_index = inverse_cdf_index(weights, torch.Size()).unsqueeze(-1)  # (B, 1)
         which, where = box_index // (factors * n), box_index // n % factors
         chosen = out.gather(1, which.unsqueeze(-1).expand(-1, 1, factors)).squeeze(1)
@@ -183,25 +177,21 @@ def _flat(logits: Tensor) -> Tensor:
     return logits.detach().reshape(math.prod(logits.shape[:-2]), *logits.shape[-2:])
 
 
-def _none_above(values: Tensor, bound: Tensor) -> bool:
-    return inspectable(values) and not bool((values.flatten(1).amax(-1, True) > bound).any())
-
-
-def _trace_back(steps: list[tuple[Tensor | None, Tensor]]) -> Tensor:
+def _trace_back(steps: list[tuple[Tensor, Tensor]]) -> Tensor:
     """The atoms along each surviving path, ``(B, k, F)``, from parents and atoms of each step."""
     at: Tensor | None = None
     path = []
     for parent, atom in reversed(steps):
         path.append(atom if at is None else atom.gather(-1, at))
-        if parent is not None:
-            at = parent if at is None else parent.gather(-1, at)
+        at = parent if at is None else parent.gather(-1, at)
     return torch.stack(path[::-1], -1)
 
 
 def _useful_pairs(width: int, k: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Ranks (i, j) whose sum can be among the ``k`` best: (i + 1)(j + 1) - 1 sums are no worse."""
-    rank = torch.arange(1, width + 1, device=device)
-    first, second = (rank.unsqueeze(-1) * rank <= k).nonzero().unbind(-1)
+    ranks = range(width)
+    pairs = [(i, j) for i in ranks for j in ranks if (i + 1) * (j + 1) <= k]
+    first, second = torch.tensor(pairs, device=device).unbind(-1)
     return first, second
 
 

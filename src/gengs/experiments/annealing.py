@@ -1,23 +1,23 @@
-"""One temperature that falls while a model trains, for each GenGS that was not given its own."""
+"""What changes while a model trains: the temperature of GenGS, the weight of the divergence."""
 
 from __future__ import annotations
 
-__all__ = ["anneal"]
+__all__ = ["anneal", "warm_up"]
 
 from collections.abc import Iterable
 from typing import Any
 
 from torch import nn
 
-from ..distributions.temperature import Exponential
+from ..distributions.temperature import Exponential, Linear
 from ..estimators.gengs import GenGS
-from ..spec import parse_call
+from ..estimators.spec import parse_call
 
 
 def anneal(
     estimators: Iterable[tuple[str, nn.Module]], ends: tuple[float, float], steps: int
 ) -> dict[str, Any]:
-    """The schedule by its name; nothing where nobody follows it.
+    """One temperature that falls, for each GenGS that was not given its own, by its name.
 
     Args:
         estimators: As they were typed, and as they were made.
@@ -35,6 +35,15 @@ def anneal(
     for follower in followers:
         follower.temperature = schedule
     return {"temperature": schedule}
+
+
+def warm_up(model: Any, steps: int) -> dict[str, Any]:
+    """Let the weight of a model's divergence rise to 1 over so many steps; 0 for not at all."""
+    if not steps:
+        return {}
+    # a schedule's values are positive; the weight starts at one step's worth
+    model.kl_weight = Linear(1 / steps, 1.0, steps)
+    return {"kl_weight": model.kl_weight}
 
 
 def _has_its_own(text: str) -> bool:

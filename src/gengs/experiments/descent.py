@@ -17,6 +17,7 @@ import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,9 @@ from torch import Tensor, nn
 from ..estimators.base import Cost, Estimator
 from .contenders import Contender
 from .quadratic import Quadratic
+
+if TYPE_CHECKING:
+    from .synthetic import Synthetic
 
 # Side by side as many gradients as keep tables of some million entries.
 _AT_ONCE = 10_000
@@ -58,58 +62,33 @@ class Descent:
     """The time of one gradient for one seed, step included."""
 
 
-def descend(
-    problem: Quadratic,
-    contender: Contender,
-    *,
-    level: int | None,
-    seeds: int,
-    steps: int,
-    rate: float,
-    every: int,
-    gradients: int,
-    final_gradients: int,
-    seed: int,
-) -> Descent:
-    """Minimise the problem with one estimator.
+def descend(config: Synthetic, problem: Quadratic, contender: Contender) -> Descent:
+    """Minimise the problem with one estimator, as the configuration says.
 
-    Args:
-        problem: The problem.
-        contender: The estimator.
-        level: The number of atoms where a law is truncated.
-        seeds: The number of independent repetitions.
-        steps: The number of Adam steps.
-        rate: Adam's learning rate.
-        every: The number of steps between two measurements of gradients.
-        gradients: The number of gradients in a measurement, for each seed.
-        final_gradients: The same, for the last measurement.
-        seed: Of the random generator, whose state is put back afterwards.
+    The state of torch's random generator is put back afterwards.
     """
+    level = config.level or problem.family.level
     with torch.random.fork_rng(devices=[]):
         # an estimator's numbers do not depend on which others are compared
-        torch.manual_seed(seed + zlib.crc32(contender.label.encode()))
-        copies = seeds if contender.make().learns else 1
+        torch.manual_seed(config.seed + zlib.crc32(contender.label.encode()))
+        copies = config.seeds if contender.make().learns else 1
         team = _Team(problem, contender, level, [contender.make() for _ in range(copies)])
-        theta = problem.parameters(seeds).requires_grad_()
-        optimiser = torch.optim.Adam([theta, *team.parameters()], lr=rate)
+        theta = problem.parameters(config.seeds).requires_grad_()
+        optimiser = torch.optim.Adam([theta, *team.parameters()], lr=config.rate)
         path, qualities, elapsed = [theta.detach().clone()], [], 0.0
-        for step in range(steps):
-            if step % every == 0:
-                qualities.append(team.quality(theta, step, gradients))
+        for step in range(config.steps):
+            if step % config.every == 0:
+                qualities.append(team.quality(theta, step, config.gradients))
             begin = time.perf_counter()
             optimiser.zero_grad()
             team.expect(theta).sum().backward()
             optimiser.step()
             elapsed += time.perf_counter() - begin
             path.append(theta.detach().clone())
-        qualities.append(team.quality(theta, steps, final_gradients))
+        qualities.append(team.quality(theta, config.steps, config.final_gradients))
         evaluations = team.evaluations(theta)
-    return Descent(
-        problem.loss(torch.stack(path)),
-        tuple(qualities),
-        evaluations,
-        1e3 * elapsed / steps / copies,
-    )
+    milliseconds = 1e3 * elapsed / config.steps / copies
+    return Descent(problem.loss(torch.stack(path)), tuple(qualities), evaluations, milliseconds)
 
 
 class _Team:

@@ -17,12 +17,12 @@ are the mean of the same law at a given parameter.
 
 from __future__ import annotations
 
-__all__ = ["FAMILIES", "Family", "LawName", "Quadratic"]
+__all__ = ["FAMILIES", "CountFamily", "Quadratic"]
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -35,11 +35,12 @@ from torch.distributions import (
     Poisson,
 )
 
-LawName = Literal["poisson", "binomial", "multinomial", "negative-binomial", "geometric"]
+if TYPE_CHECKING:
+    from .synthetic import LawName
 
 
 @dataclass(frozen=True)
-class Family:
+class CountFamily:
     """A kind of law with one parameter, and where the experiment takes it from and to."""
 
     name: LawName
@@ -69,7 +70,7 @@ class Quadratic:
 
     def __init__(
         self,
-        family: Family,
+        family: CountFamily,
         start: tuple[float, ...] = (),
         target: tuple[float, ...] = (),
         dimension: int = 1,
@@ -120,27 +121,6 @@ class Quadratic:
         return theta if expected > 1 else theta.squeeze(0)
 
 
-def _poisson(theta: Tensor) -> Distribution:
-    return Poisson(theta.exp(), validate_args=False)
-
-
-def _binomial(theta: Tensor) -> Distribution:
-    return Binomial(_TRIALS, logits=theta, validate_args=False)
-
-
-def _multinomial(theta: Tensor) -> Distribution:
-    return Multinomial(_DRAWS, logits=theta, validate_args=False)
-
-
-def _negative_binomial(theta: Tensor) -> Distribution:
-    count = torch.full_like(theta, _FAILURES, requires_grad=False)
-    return NegativeBinomial(count, logits=theta, validate_args=False)
-
-
-def _geometric(theta: Tensor) -> Distribution:
-    return Geometric(logits=theta, validate_args=False)
-
-
 # Binomial(20, ·), Multinomial(3, ·), NegativeBinomial(3, ·), as in the paper
 _TRIALS, _DRAWS, _FAILURES = 20, 3, 3
 
@@ -167,28 +147,39 @@ def _least_multinomial(t: Tensor) -> Tensor:
     return (_DRAWS * p * (1 - p) + (_DRAWS * p - t).square()).sum()
 
 
-FAMILIES: dict[str, Family] = {
-    family.name: family
-    for family in (
-        Family("poisson", _poisson, torch.log, _least_count(math.inf), (10.0,), (20.0,), 50),
-        Family("binomial", _binomial, torch.logit, _least_binomial, (0.6,), (0.3,)),
-        Family(
-            "multinomial",
-            _multinomial,
-            torch.log,
-            _least_multinomial,
-            (1 / 3, 1 / 3, 1 / 3),
-            (0.7, 0.2, 0.1),
-        ),
-        Family(
-            "negative-binomial",
-            _negative_binomial,
-            torch.logit,
-            _least_count(_FAILURES),
-            (0.6,),
-            (0.4,),
-            40,
-        ),
-        Family("geometric", _geometric, torch.logit, _least_count(1), (0.1,), (0.25,), 60),
-    )
+def _negative_binomial(theta: Tensor) -> Distribution:
+    count = torch.full_like(theta, _FAILURES, requires_grad=False)
+    return NegativeBinomial(count, logits=theta, validate_args=False)
+
+
+_THIRDS = (1 / 3, 1 / 3, 1 / 3)
+
+# the law of an unconstrained parameter, the way back to it, the least loss; start, target, atoms
+FAMILIES: dict[str, CountFamily] = {
+    "poisson": CountFamily(
+        "poisson",
+        lambda theta: Poisson(theta.exp(), validate_args=False),
+        *(torch.log, _least_count(math.inf), (10.0,), (20.0,), 50),
+    ),
+    "binomial": CountFamily(
+        "binomial",
+        lambda theta: Binomial(_TRIALS, logits=theta, validate_args=False),
+        *(torch.logit, _least_binomial, (0.6,), (0.3,)),
+    ),
+    "multinomial": CountFamily(
+        "multinomial",
+        lambda theta: Multinomial(_DRAWS, logits=theta, validate_args=False),
+        *(torch.log, _least_multinomial, _THIRDS, (0.7, 0.2, 0.1)),
+    ),
+    "negative-binomial": CountFamily(
+        "negative-binomial",
+        _negative_binomial,
+        *(torch.logit, _least_count(_FAILURES), (0.6,), (0.4,), 40),
+    ),
+    "geometric": CountFamily(
+        "geometric",
+        lambda theta: Geometric(logits=theta, validate_args=False),
+        *(torch.logit, _least_count(1), (0.1,), (0.25,), 60),
+    ),
 }
+"""The laws of the experiment, by name."""

@@ -17,25 +17,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..data import ImageSet, load_images
-from ..data.corpus import Corpus
-from ..data.text import load_corpus
-from ..study.atomic import write_atomically
-from ..study.nonfinite import dumps
-from ..study.records import RunFolder
-from .machine import Machine
-from .measure import Measure, write_measurement
-from .rehearsal import rehearse
+from ..runs.machine import Machine
+from ..runs.training import rehearse
+from .descent import descend
+from .laboratory import Measure
+from .nvpdef_experiment import NvpdefConfig
 from .synthetic import Synthetic
-from .topics import Topics, TopicsConfig, build_topics
-from .vae import Vae, VaeConfig, build
+from .train_command import TrainCommand, TrainConfig
+from .vae_command import VaeConfig
 
 T = TypeVar("T")
-
-Records = list[dict[str, Any]]
-
-# Experiments without weights leave this file when they are done.
-_MARK = "complete.json"
 
 
 @dataclass(frozen=True)
@@ -45,52 +36,24 @@ class Experiment:
     name: str
     config_class: type[Any]
     """A frozen dataclass with a ``seed``."""
-    run: Callable[[Any, Path, Path | None, Machine], Records]
-    """``run(config, folder, data_dir, machine)``: do what is left to do; all records."""
+    run: Callable[[Any, Path, Path | None, Machine], None]
+    """``run(config, folder, data_dir, machine)``: do what is left to do."""
     named_by: tuple[str, ...]
     """The fields of the configuration that tell runs apart for a reader."""
-    last_file: str = "weights.safetensors"
-    """What a run writes last: by default, its trained weights."""
+    former_name: str = ""
+    """What it was called before: the ids of its runs are still made with it."""
     rehearse: Callable[[Any, Path | None], float] | None = None
     """``rehearse(config, data_dir)``: about how many seconds a run takes, found in few of them."""
 
-    def has_ended(self, folder: Path) -> bool:
-        """Whether a run came to its end in a folder."""
-        return (folder / self.last_file).exists()
 
-    def is_complete(self, folder: Path) -> bool:
-        """Whether nothing is left to do: a run came to its end, and its records are there."""
-        records = folder / "records.jsonl"
-        return self.has_ended(folder) and records.is_file() and records.stat().st_size > 0
+def _train(config: TrainConfig, folder: Path, data_dir: Path | None, machine: Machine) -> None:
+    TrainCommand(config, folder, data_dir, machine).run()
 
 
-def _vae(config: VaeConfig, folder: Path, data_dir: Path | None, machine: Machine) -> Records:
-    return Vae(config, folder, data_dir, machine).run()
-
-
-def _topics(config: TopicsConfig, folder: Path, data_dir: Path | None, machine: Machine) -> Records:
-    return Topics(config, folder, data_dir, machine).run()
-
-
-def _synthetic(config: Synthetic, folder: Path, data_dir: Path | None, machine: Machine) -> Records:
-    # One process: the study decides how many there are.
-    replace(config, out=folder, resume=machine.resume, workers=1).run()
-    records = RunFolder.load_records(folder)
-    _mark(folder, len(records))
-    return records
-
-
-def _measure(config: Measure, folder: Path, data_dir: Path | None, machine: Machine) -> Records:
-    with RunFolder.open(folder, config, resume=machine.resume) as run:
-        run.rewind(0)
-        write_measurement(run, replace(config, plot=None, out=None).run())
-        records = run.records()
-    _mark(folder, len(records))
-    return records
-
-
-def _mark(folder: Path, records: int) -> None:
-    write_atomically(folder / _MARK, (dumps({"records": records}) + "\n").encode())
+def _compare(config: Any, folder: Path, data_dir: Path | None, machine: Machine) -> None:
+    if isinstance(config, Synthetic):
+        config = replace(config, workers=1)  # the study decides how many processes there are
+    replace(config, out=folder, resume=machine.resume).run()
 
 
 def _timed(make: Callable[[], T]) -> tuple[T, float]:
@@ -99,36 +62,29 @@ def _timed(make: Callable[[], T]) -> tuple[T, float]:
     The first time also imports packages, once for all runs of a worker. So what is quick is made
     again; where it is not, they are a small part of it.
     """
-    begin = time.perf_counter()
-    made = make()
-    seconds = time.perf_counter() - begin
-    if seconds < 5:
+    for _ in range(2):
         begin = time.perf_counter()
         made = make()
         seconds = time.perf_counter() - begin
+        if seconds > 5:
+            break
     return made, seconds
 
 
 @lru_cache(maxsize=1)
-def _images(name: str, data_dir: Path | None) -> tuple[ImageSet, float]:
-    return _timed(lambda: load_images(name, data_dir))
+def _data(kind: type[Any], name: str, data_dir: Path | None) -> tuple[Any, float]:
+    config = kind(**{_NAME_OF_DATA[kind]: name})
+    return _timed(lambda: config.load(data_dir))
 
 
-def _rehearse_vae(config: VaeConfig, data_dir: Path | None) -> float:
+_NAME_OF_DATA = {VaeConfig: "data", NvpdefConfig: "corpus"}
+
+
+def _rehearse_training(config: TrainConfig, data_dir: Path | None) -> float:
     config.check()
-    images, loading = _images(config.data, data_dir)
-    (task, training), building = _timed(lambda: build(config, images))
-    return loading + building + rehearse(task, training)
-
-
-@lru_cache(maxsize=1)
-def _corpora(name: str, data_dir: Path | None) -> tuple[tuple[Corpus, Corpus], float]:
-    return _timed(lambda: load_corpus(name, data_dir))
-
-
-def _rehearse_topics(config: TopicsConfig, data_dir: Path | None) -> float:
-    corpora, loading = _corpora(config.corpus, data_dir)
-    (task, training), building = _timed(lambda: build_topics(config, *corpora))
+    name = getattr(config, _NAME_OF_DATA[type(config)])
+    data, loading = _data(type(config), name, data_dir)
+    (task, training), building = _timed(lambda: config.build(data))
     return loading + building + rehearse(task, training)
 
 
@@ -138,29 +94,20 @@ def _rehearse_synthetic(config: Synthetic, data_dir: Path | None) -> float:
     with redirect_stderr(io.StringIO()):  # who is left out
         problem, chosen = short._check()
     for contender in chosen:
-        short._descend(problem, contender)
+        descend(short, problem, contender)
     return (time.perf_counter() - begin) * config.steps / steps
 
+
+_VAE_NAMES = ("data", "prior", "posterior", "estimator")
+_TOPIC_NAMES = ("corpus", "model", "super_topics", "posterior", "estimator")
 
 EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
-        Experiment("synthetic", Synthetic, _synthetic, ("law",), _MARK, _rehearse_synthetic),
-        Experiment(
-            "vae",
-            VaeConfig,
-            _vae,
-            ("data", "prior", "posterior", "estimator"),
-            rehearse=_rehearse_vae,
-        ),
-        Experiment(
-            "topics",
-            TopicsConfig,
-            _topics,
-            ("corpus", "model", "super_topics", "posterior", "estimator"),
-            rehearse=_rehearse_topics,
-        ),
-        Experiment("measure", Measure, _measure, ("law", "cost"), _MARK),
+        Experiment("synthetic", Synthetic, _compare, ("law",), rehearse=_rehearse_synthetic),
+        Experiment("vae", VaeConfig, _train, _VAE_NAMES, rehearse=_rehearse_training),
+        Experiment("nvpdef", NvpdefConfig, _train, _TOPIC_NAMES, "topics", _rehearse_training),
+        Experiment("measure", Measure, _compare, ("law", "cost")),
     )
 }
 """All experiments, by name."""

@@ -15,22 +15,29 @@ error          the mean distance of a single gradient from the exact one
 
 from __future__ import annotations
 
-__all__ = ["Synthetic"]
+__all__ = ["LawName", "Synthetic"]
 
-import json
-import sys
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
+from ..runs.config import UNRECORDED, check_least, check_positive
+from ..runs.interruption import Interrupted, end_with_parent
+from ..runs.machine import limited_threads, require_semaphores
+from ..runs.manifest import resume_command
+from ..runs.records import RunFolder
+from ..runs.sanitise import say
 
-from ..study.config import UNRECORDED
-from ..study.records import RunFolder
-from .contenders import Contender, contenders
-from .descent import Descent, descend
-from .quadratic import FAMILIES, LawName, Quadratic
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from .contenders import Contender
+    from .descent import Descent
+    from .quadratic import Quadratic
+
+LawName = Literal["poisson", "binomial", "multinomial", "negative-binomial", "geometric"]
 
 
 @dataclass(frozen=True)
@@ -82,43 +89,46 @@ class Synthetic:
     """Print JSON instead of a table."""
 
     def run(self) -> Path:
-        """Run all estimators, write records, table and figures, print the table; the folder."""
+        """Run all estimators and write their records; the folder. The command line draws them."""
         problem, chosen = self._check()
         with RunFolder.open(self.out or _new_folder(self.law), self, resume=self.resume) as folder:
-            done = _finished(folder)
-            waiting = [one for one in chosen if one.label not in done]
-            for number, (one, descent) in enumerate(
-                self._descents(problem, waiting), len(done) + 1
-            ):
-                for record in self._records(problem, one, descent):
-                    folder.append(record)
-                times = {"estimator": one.label, "milliseconds": descent.milliseconds}
-                folder.append_timing(times)
-                print(f"{number}/{len(chosen)} {one.label}", file=sys.stderr)
-            self._report(folder.path)
+            finished = _finished(folder)
+            done, waiting = len(finished), [one for one in chosen if one.label not in finished]
+            try:
+                for one, descent in zip(waiting, self._descents(waiting), strict=True):
+                    for record in self._records(problem, one, descent):
+                        folder.append(record)
+                    times = {"estimator": one.label, "milliseconds": descent.milliseconds}
+                    folder.append_timing(times)
+                    done += 1
+                    say(f"{done}/{len(chosen)} {one.label}", error=True)
+            except KeyboardInterrupt:
+                again = resume_command(folder.path)
+                say(f"{done} of {len(chosen)} estimators are kept; to go on: {again}")
+                raise Interrupted from None
+            folder.finish()
         return folder.path
 
     def _check(self) -> tuple[Quadratic, list[Contender]]:
-        for name in ("seeds", "steps", "every", "window"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"expected a positive {name}, but got {getattr(self, name)}.")
-        for name in ("k", "gradients", "final_gradients"):
-            if getattr(self, name) < 2:
-                raise ValueError(f"expected {name} of at least 2, but got {getattr(self, name)}.")
-        if self.seeds < 2:
-            raise ValueError("expected at least 2 seeds: errors are taken from their spread.")
-        if not self.rate > 0:
-            raise ValueError(f"expected a positive rate, but got {self.rate}.")
-        family = FAMILIES[self.law]
-        problem = Quadratic(family, self.start, self.target, self.dimension)
-        named = contenders(self.estimators, family, self.temperature, self.k, self.mass)
+        least = {"steps": 1, "every": 1, "window": 1, "seed": 0, "level": 1, "dimension": 1}
+        least |= {"k": 2, "gradients": 2, "final_gradients": 2, "seeds": 2}  # for a spread
+        check_least(self, least)
+        check_positive(self, "rate", "temperature")
+        if self.workers < 1 and self.workers != -1:
+            raise ValueError(f"expected --workers of at least 1, or -1, but got {self.workers}.")
+        if not self.estimators:
+            raise ValueError("expected estimators after --estimators, or the word all.")
+        problem, named = self.made(self.estimators)
         chosen = []
         for one in named:
-            law = one.law(problem.law(problem.parameters(1).requires_grad_()), self._level)
+            law = one.law(
+                problem.law(problem.parameters(1).requires_grad_()),
+                self.level or problem.family.level,
+            )
             try:
                 one.make().expect(problem.cost, law)
             except TypeError as error:
-                print(f"{one.label} is left out: {error}", file=sys.stderr)
+                say(f"{one.label} is left out: {error}", error=True)
             else:
                 chosen.append(one)
         if not chosen:
@@ -126,33 +136,22 @@ class Synthetic:
         # those with a copy for each seed take longest: first, so that no process ends alone
         return problem, sorted(chosen, key=lambda one: not one.make().learns)
 
-    @property
-    def _level(self) -> int | None:
-        return self.level or FAMILIES[self.law].level
+    def made(self, names: Sequence[str]) -> tuple[Quadratic, list[Contender]]:
+        """The problem, and the estimators of these names."""
+        from .contenders import contenders
+        from .quadratic import FAMILIES, Quadratic
 
-    def _descents(
-        self, problem: Quadratic, chosen: Sequence[Contender]
-    ) -> Iterator[tuple[Contender, Descent]]:
+        family = FAMILIES[self.law]
+        named = contenders(names, family, self.temperature, self.k, self.mass)
+        return Quadratic(family, self.start, self.target, self.dimension), named
+
+    def _descents(self, chosen: Sequence[Contender]) -> Iterator[Descent]:
         """In the order of ``chosen``, each as soon as it and those before it are done."""
+        require_semaphores(self.workers)
         from joblib import Parallel, delayed
 
         parallel = Parallel(n_jobs=self.workers, return_as="generator")
-        jobs = (delayed(_descend)(self, one.label) for one in chosen)
-        yield from zip(chosen, parallel(jobs), strict=True)
-
-    def _descend(self, problem: Quadratic, contender: Contender) -> Descent:
-        return descend(
-            problem,
-            contender,
-            level=self._level,
-            seeds=self.seeds,
-            steps=self.steps,
-            rate=self.rate,
-            every=self.every,
-            gradients=self.gradients,
-            final_gradients=self.final_gradients,
-            seed=self.seed,
-        )
+        yield from parallel(delayed(_descend)(self, one.label, os.getpid()) for one in chosen)
 
     def _records(
         self, problem: Quadratic, contender: Contender, descent: Descent
@@ -175,37 +174,19 @@ class Synthetic:
                 record |= {"evaluations": descent.evaluations, "last": True}
             yield record
 
-    def _report(self, folder: Path) -> None:
-        from ..report.synthetic import write_report
 
-        table = write_report(folder, self.window, self._title())
-        if self.json:
-            print(json.dumps({"folder": str(folder), "rows": table}, indent=2))
-            return
-        from ..report.synthetic_table import print_table
-
-        print_table(table, self._title())
-        print(f"Figures, table and records: {folder.resolve()}")
-
-    def _title(self) -> str:
-        law = self.law.replace("-", " ").capitalize()
-        return f"{law} · {self.steps} steps · {self.seeds} seeds"
-
-
-def _descend(config: Synthetic, label: str) -> Descent:
+def _descend(config: Synthetic, label: str, parent: int) -> Descent:
     """In a process of its own: rebuild the estimator and run it on one thread."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        family = FAMILIES[config.law]
-        problem = Quadratic(family, config.start, config.target, config.dimension)
-        named = contenders([label], family, config.temperature, config.k, config.mass)
-        return config._descend(problem, named[0])
-    finally:
-        torch.set_num_threads(threads)
+    if os.getpid() != parent:
+        end_with_parent(parent)
+    from .descent import descend
+
+    with limited_threads(1):
+        problem, (contender,) = config.made([label])
+        return descend(config, problem, contender)
 
 
-def _mean(name: str, values: torch.Tensor) -> dict[str, float]:
+def _mean(name: str, values: Tensor) -> dict[str, float]:
     return {name: float(values.mean()), f"{name}_se": float(values.std() / len(values) ** 0.5)}
 
 

@@ -1,7 +1,7 @@
 """How good topics are: do their words occur together, and do the topics differ?"""
 
 from .co_occurrence import CoOccurrence
-from .coherence import c_v, npmi
+from .coherence import c_v, npmi, npmi_by_chance
 from .diversity import inverted_rbo, topic_diversity
 
-__all__ = ["CoOccurrence", "c_v", "inverted_rbo", "npmi", "topic_diversity"]
+__all__ = ["CoOccurrence", "c_v", "inverted_rbo", "npmi", "npmi_by_chance", "topic_diversity"]

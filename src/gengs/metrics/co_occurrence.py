@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ..data.corpus import Corpus
+from ..data.text.corpus import Corpus
 
 Topics = Sequence[Sequence[str]] | Sequence[Sequence[int]]
 """The words of each topic, the most important first: as words, or as columns of the counts."""

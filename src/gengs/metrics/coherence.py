@@ -22,19 +22,27 @@ with windows as wide as the documents its numbers are these. Published numbers m
 :math:`\epsilon = 10^{-12}`; with :math:`\epsilon = 0` a pair that is never seen together has
 exactly -1.
 
+**Chance.** In long documents any two common words occur together, whatever they are about. What a
+topic's NPMI is to be compared with is that of words as frequent as its own
+(:func:`npmi_by_chance`): a topic of "know", "time", "who" may have 0.15, and so do any
+ten words like these.
+
 References: Bouma, "Normalized (pointwise) mutual information in collocation extraction" (2009);
 Röder, Both & Hinneburg, "Exploring the space of topic coherence measures" (WSDM 2015).
 """
 
 from __future__ import annotations
 
-__all__ = ["c_v", "npmi"]
+__all__ = ["c_v", "npmi", "npmi_by_chance"]
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .co_occurrence import CoOccurrence, Topics
+
+_SHIFTS = (7, -7, 13, -13, 29)
 
 
 def npmi(topics: Topics | CoOccurrence, corpus: Any = None, epsilon: float = 1e-12) -> Any:
@@ -58,6 +66,34 @@ def npmi(topics: Topics | CoOccurrence, corpus: Any = None, epsilon: float = 1e-
         table = pairwise_npmi(joint, found.total, epsilon)[pairs]
         values.append(float(table.mean()) if table.size else 0.0)
     return np.asarray(values)
+
+
+def npmi_by_chance(topics: Sequence[Sequence[int]], counts: Any) -> Any:
+    """The NPMI that words of the same frequencies have, for each topic: a mean over five sets.
+
+    Args:
+        topics: Columns of the counts.
+        counts: A sparse matrix, one row a document.
+    """
+    ranking = np.argsort(-np.bincount(counts.indices, minlength=counts.shape[1]), kind="stable")
+    place = np.argsort(ranking, kind="stable")
+    found = [
+        npmi([_beside(place[list(topic)], ranking, shift) for topic in topics], counts)
+        for shift in _SHIFTS
+    ]
+    return np.mean(found, 0)
+
+
+def _beside(places: Any, ranking: Any, shift: int) -> list[int]:
+    """Other words, so many places away in the order of frequency."""
+    taken: list[int] = []
+    for place in places.tolist():
+        other = place + shift if 0 <= place + shift < len(ranking) else place - shift
+        other = min(max(other, 0), len(ranking) - 1)
+        while other in taken:
+            other = (other + 1) % len(ranking)
+        taken.append(other)
+    return [int(word) for word in ranking[taken]]
 
 
 def c_v(topics: Topics | CoOccurrence, corpus: Any = None, epsilon: float = 1e-12) -> Any:

@@ -1,14 +1,15 @@
 """Models with discrete latent variables, ready to train or to build on."""
 
-from .autoencoder import Autoencoder
-from .bag_of_words import BagEncoder, WordDecoder
-from .gaussian_vae import GaussianVAE
-from .networks import PRESETS, Preset, mlp, mlp_pair
-from .nvdm import NVDM
-from .nvpdef import NVPDEF
-from .positive import PositiveLinear
-from .topic_network import Perplexity, TopicNetwork, perplexity
-from .vae import VAE
+from .topics.bag_encoder import BagEncoder
+from .topics.layers import PositiveLinear
+from .topics.nvdm import NVDM
+from .topics.nvpdef import NVPDEF
+from .topics.topic_network import Perplexity, TopicNetwork, perplexity
+from .topics.word_decoder import WordDecoder
+from .vae.autoencoder import Autoencoder
+from .vae.count_vae import VAE
+from .vae.gaussian_vae import GaussianVAE
+from .vae.networks import PRESETS, Preset, mlp, mlp_pair
 
 __all__ = [
     "NVDM",

@@ -6,21 +6,22 @@ is markup: labels stay text, and are escaped where they are shown.
 
 from __future__ import annotations
 
-__all__ = ["Chart", "laboratory_chart", "synthetic_chart", "training_chart"]
+__all__ = ["Chart", "make_chart"]
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .metrics import METRICS
-from .palette import KINDS, Look, looks
-from .runs import Run
-from .settings import Setting, orientation
+from ..lab.palette import KINDS, Look, looks
+from .curves import PANELS, Band, descent_curves, training_curves
+from .metric_catalogue import view_of
+from .run_results import RunResult
+from .seed_groups import SeedGroups, Setting
 from .summaries import Summary
-from .synthetic_curves import PANELS, Band, curves
 from .tables import table_title
-from .training_curves import Curve, training_curves
+
+Views = dict[str, dict[str, list[dict[str, Any]]]]
 
 
 @dataclass(frozen=True)
@@ -34,40 +35,42 @@ class Chart:
     """What the script draws: the kind of chart, its menus, and its curves or points."""
 
 
-def training_chart(
-    experiment: str, settings: Mapping[Setting, Sequence[Run]], number: int = 1
-) -> Chart | None:
-    """Training curves by estimator; nothing if no run has got anywhere."""
-    views: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    sides = orientation(settings)
-    labels = {setting: getattr(setting, sides[setting.table]) for setting in settings}
-    for label, look in looks(labels.values()).items():
-        for setting, runs in settings.items():
-            if labels[setting] != label:
+def make_chart(experiment: str, groups: SeedGroups, summaries: Sequence[Summary]) -> Chart | None:
+    """The chart of an experiment; nothing if no run has got anywhere."""
+    if experiment == "measure":
+        return _laboratory_chart(summaries)
+    if experiment == "synthetic":
+        return _descent_chart(groups)
+    return _training_chart(experiment, groups)
+
+
+def _training_chart(experiment: str, groups: SeedGroups) -> Chart | None:
+    """Training curves by estimator."""
+    views: Views = {}
+    for label, look in looks(setting.estimator for setting in groups).items():
+        for setting, runs in groups.items():
+            if setting.estimator != label:
                 continue
-            across = "column" if sides[setting.table] == "row" else "row"
-            panel = _panel(setting, across, settings)
-            for title, curve in _titled_curves(experiment, runs).items():
-                if len(curve.x) > 1:
-                    line = _line(label, look, curve.x, curve.y, curve.low, curve.high)
-                    line["count"] = curve.count
-                    views.setdefault(panel, {}).setdefault(title, []).append(line)
+            panel = _panel(setting, groups)
+            for title, band in _titled_curves(experiment, runs).items():
+                if len(band.step) > 1:
+                    views.setdefault(panel, {}).setdefault(title, []).append(
+                        _line(label, look, band)
+                    )
     if not views:
         return None
     note = "Means over the seeds; bands: two standard errors."
-    return Chart(
-        f"chart-{experiment}-{number}",
-        "Training curves",
-        note,
-        {"type": "curves", "views": views, "x": "step", "menus": ["setting", "shows"]},
-    )
+    data = {"type": "curves", "views": views, "x": "step", "menus": ["setting", "shows"]}
+    return Chart(f"chart-{experiment}", "Training curves", note, data)
 
 
-def _titled_curves(experiment: str, runs: Sequence[Run]) -> dict[str, Curve]:
-    """Evaluations under their titles, then the training loss."""
-    names = {metric.key: metric.title for metric in METRICS.get(experiment, ())}
+def _titled_curves(experiment: str, runs: Sequence[RunResult]) -> dict[str, Band]:
+    """Evaluations under their titles in the order of the tables, then the training loss."""
     evaluations = training_curves(runs, "evaluation")
-    shown = {names.get(key, key.replace("_", " ")): evaluations[key] for key in evaluations}
+    known = {metric.key: metric.title for metric in view_of(experiment).metrics}
+    order = [key for key in known if key in evaluations]
+    order += [key for key in evaluations if key not in known]
+    shown = {known.get(key, key.replace("_", " ")): evaluations[key] for key in order}
     train = training_curves(runs, "train")
     for key, title in (("loss", "training loss"), ("gradient_norm", "gradient norm")):
         if key in train:
@@ -75,32 +78,24 @@ def _titled_curves(experiment: str, runs: Sequence[Run]) -> dict[str, Curve]:
     return shown
 
 
-def _panel(setting: Setting, across: str, settings: Mapping[Setting, Sequence[Run]]) -> str:
-    """The name of a view: what of table, data and condition varies."""
-    words = [
-        table_title(getattr(setting, key)) if key == "table" else getattr(setting, key)
-        for key in ("table", "data", across)
-        if len({getattr(one, key) for one in settings}) > 1
-    ]
-    return " · ".join(word for word in words if word) or setting.data or setting.table
-
-
-def synthetic_chart(settings: Mapping[Setting, Sequence[Run]]) -> Chart | None:
+def _descent_chart(groups: SeedGroups) -> Chart | None:
     """Loss, variance and both kinds of bias over the descents, by law."""
-    views: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for setting, runs in settings.items():
-        drawn = {}
+    views: Views = {}
+    for setting, runs in groups.items():
+        drawn: dict[str, dict[str, Band]] = {}
         for run in runs:
             window = run.config.get("window")
-            for curve in curves(run.records, window if isinstance(window, int) else 100):
-                drawn[curve.label] = curve
-        for label, look in looks(drawn).items():
-            for panel, title in PANELS.items():
-                band = drawn[label].panels.get(panel)
-                if band is not None:
-                    line = _band_line(label, look, band, panel)
-                    panel_name = _panel(setting, "row", settings)
-                    views.setdefault(panel_name, {}).setdefault(title, []).append(line)
+            drawn |= descent_curves(run.records, window if isinstance(window, int) else 100)
+        place = _panel(setting, groups)
+        found = looks(drawn)
+        for panel, title in PANELS.items():
+            lines = [
+                _line(label, look, drawn[label][panel], with_band=panel != "bias")
+                for label, look in found.items()
+                if panel in drawn[label]
+            ]
+            if lines:
+                views.setdefault(place, {})[title] = lines
     if not views:
         return None
     note = (
@@ -111,24 +106,14 @@ def synthetic_chart(settings: Mapping[Setting, Sequence[Run]]) -> Chart | None:
     return Chart("chart-synthetic", "Descents", note, data)
 
 
-def _band_line(label: str, look: Look, band: Band, panel: str) -> dict[str, Any]:
-    if panel == "bias":
-        mean = [m if clear else None for m, clear in zip(band.mean, band.clear, strict=True)]
-        return _line(label, look, band.step, mean, [], [])
-    return _line(label, look, band.step, band.mean, band.low, band.high)
-
-
-def laboratory_chart(summaries: Sequence[Summary]) -> Chart | None:
+def _laboratory_chart(summaries: Sequence[Summary]) -> Chart | None:
     """Bias, variance and cost of each estimator: a point each, on axes to choose."""
+    found = looks(one.setting.estimator for one in summaries)
     points: dict[str, dict[str, dict[str, Any]]] = {}
-    found = looks(one.setting.column for one in summaries)
     for one in summaries:
-        place = points.setdefault(one.setting.row, {})
-        look = found[one.setting.column]
-        point = place.setdefault(
-            one.setting.column,
-            {"label": one.setting.column, **asdict(look), "kindTitle": KINDS[look.kind]},
-        )
+        label = one.setting.estimator
+        place = points.setdefault(one.setting.condition, {})
+        point = place.setdefault(label, _appearance(label, found[label]))
         if math.isfinite(one.mean):
             value = abs(one.mean) if one.metric.key == "bias" else one.mean
             point[one.metric.key] = _round(value)
@@ -136,30 +121,45 @@ def laboratory_chart(summaries: Sequence[Summary]) -> Chart | None:
                 point[f"{one.metric.key}_error"] = _round(one.error)
     if not points:
         return None
-    order = list(found)
     views = {
-        row: sorted(members.values(), key=lambda point: order.index(point["label"]))
+        row: [members[label] for label in found if label in members]
         for row, members in points.items()
     }
     note = (
-        "Bars: two standard errors. A hollow point is a bias that cannot be told from zero. "
+        "Bars: two standard errors. A hollow point is a bias within them of zero. "
         "The area of a point is the time of one gradient."
     )
-    return Chart(
-        "chart-measure", "Bias, variance and cost", note, {"type": "points", "views": views}
-    )
+    data = {"type": "points", "views": views}
+    return Chart("chart-measure", "Bias, variance and cost", note, data)
 
 
-def _line(label: str, look: Look, x: Any, y: Any, low: Any, high: Any) -> dict[str, Any]:
+def _panel(setting: Setting, groups: SeedGroups) -> str:
+    """The name of a view: what of table, data and condition varies."""
+    words = [
+        table_title(getattr(setting, key)) if key == "table" else getattr(setting, key)
+        for key in ("table", "data", "condition")
+        if len({getattr(one, key) for one in groups}) > 1
+    ]
+    return " · ".join(word for word in words if word) or setting.data or setting.table
+
+
+def _appearance(label: str, look: Look) -> dict[str, Any]:
+    return {"label": label, "kindTitle": KINDS[look.kind], **asdict(look)}
+
+
+def _line(label: str, look: Look, band: Band, with_band: bool = True) -> dict[str, Any]:
     return {
-        "label": label,
-        "kindTitle": KINDS[look.kind],
-        **asdict(look),
-        "x": [_round(v) for v in x],
-        "y": [None if v is None else _round(v) for v in y],
-        "low": [_round(v) for v in low],
-        "high": [_round(v) for v in high],
+        **_appearance(label, look),
+        "count": band.count,
+        "x": _rounded(band.step),
+        "y": _rounded(band.mean),
+        "low": _rounded(band.low) if with_band else [],
+        "high": _rounded(band.high) if with_band else [],
     }
+
+
+def _rounded(values: Iterable[float]) -> list[float | None]:
+    return [_round(value) for value in values]
 
 
 def _round(value: float) -> float | None:

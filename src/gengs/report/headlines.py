@@ -6,15 +6,16 @@ __all__ = ["headlines"]
 
 from collections.abc import Iterator, Sequence
 
+from .cells import with_error
 from .contents import Contents, Section
-from .numbers import with_error
-from .summaries import Summary, Verdict
+from .metric_catalogue import view_of
+from .summaries import Summary, Verdict, best_of
 
-# the metric that a sentence is about, and what it is called in one
-_LEADING = {
-    "vae": ("nelbo_test", "discrete negative ELBO on test images"),
-    "topics": ("perplexity_test", "discrete test perplexity"),
-    "synthetic": ("excess", "loss above the minimum"),
+_VERDICTS: dict[Verdict, str] = {
+    "better": "better",
+    "within": "within two standard errors",
+    "worse": "worse",
+    "single": "with one run so far",
 }
 
 
@@ -24,42 +25,35 @@ def headlines(contents: Contents) -> list[str]:
 
 
 def _lines(section: Section) -> Iterator[str]:
-    key, words = _LEADING.get(section.experiment, ("", ""))
-    found = [one for one in section.summaries if one.metric.key == key and one.count]
+    view = view_of(section.experiment)
     groups: dict[tuple[str, str], list[Summary]] = {}
-    for one in found:
-        where = one.setting.row if section.experiment == "synthetic" else one.setting.data
-        groups.setdefault((one.setting.table, where), []).append(one)
-    winners = []
-    for (_, where), members in groups.items():
-        if len(members) > 1:
-            best = min(members, key=lambda one: one.mean)
-            name = _name(best, members)
-            value = with_error(best.mean, best.error, best.metric.digits)
-            winners.append(f"{name} ({value}){' on ' + where if where else ''}")
+    for one in section.summaries:
+        if view.headline and one.metric == view.metrics[0] and one.count:
+            where = one.setting.condition if view.many_estimators else one.setting.data
+            groups.setdefault((one.setting.table, where), []).append(one)
+    winners = [
+        _winner(members) + (f" on {where}" if where else "")
+        for (_, where), members in groups.items()
+        if len(members) > 1
+    ]
     if winners:
-        yield f"The lowest {words}: {', '.join(winners)}."
-    yield from _published(section.summaries)
+        yield f"The lowest {view.headline}: {', '.join(winners)}."
+    for metric in dict.fromkeys(one.metric for one in section.summaries if one.verdict):
+        verdicts = [one.verdict for one in section.summaries if one.metric == metric]
+        parts = [f"{n} {words}" for kind, words in _VERDICTS.items() if (n := verdicts.count(kind))]
+        total = sum(verdict is not None for verdict in verdicts)
+        yield f"{metric.title}, beside {total} numbers of the paper: {', '.join(parts)}."
 
 
-def _name(best: Summary, members: Sequence[Summary]) -> str:
-    """The row and the column of the best, where they vary."""
+def _winner(members: Sequence[Summary]) -> str:
+    """The best with its number, and how many others cannot be told from it."""
+    best = min(members, key=lambda one: one.mean)
     words = [
         getattr(best.setting, key)
-        for key in ("column", "row")
+        for key in ("estimator", "condition")
         if len({getattr(one.setting, key) for one in members}) > 1
     ]
-    return ", ".join(word for word in words if word)
-
-
-def _published(summaries: Sequence[Summary]) -> Iterator[str]:
-    for metric in dict.fromkeys(one.metric for one in summaries if one.verdict):
-        verdicts = [one.verdict for one in summaries if one.metric == metric and one.verdict]
-        counts: dict[Verdict, str] = {
-            "better": "better",
-            "within": "within two standard errors",
-            "worse": "worse",
-            "single": "with one run so far",
-        }
-        parts = [f"{n} {words}" for kind, words in counts.items() if (n := verdicts.count(kind))]
-        yield (f"{metric.title}, beside {len(verdicts)} numbers of the paper: {', '.join(parts)}.")
+    value = with_error(best.mean, best.error, best.metric.digits)
+    ties = len(best_of(members)) - 1
+    more = f", {ties} more within two standard errors" if ties else ""
+    return f"{', '.join(word for word in words if word)} ({value}{more})"

@@ -1,13 +1,14 @@
 r"""A setting's number over its seeds, and beside the paper's.
 
 For R finished runs with values :math:`v_r`: the mean :math:`\bar v` and its standard error
-:math:`s/\sqrt R`. The paper's tables come without errors, so a difference counts as one if it is
-larger than two of our standard errors; of a single run nothing can be said.
+:math:`s/\sqrt R`. Wherever the report writes ±, it is this one standard error. A difference counts
+as one if it is larger than two standard errors: of ours alone beside the paper's tables, which
+come without errors; of the difference, :math:`\sqrt{e_1^2 + e_2^2}`, between two of ours.
 """
 
 from __future__ import annotations
 
-__all__ = ["PUBLISHED", "Summary", "Verdict", "is_dash", "published", "summarise"]
+__all__ = ["PUBLISHED", "Summary", "Verdict", "best_of", "published", "summarise"]
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,14 +16,27 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..study.paper import TABLE1, TABLE2, Table
-from .metrics import METRICS, Metric, metrics_of
-from .runs import Run
-from .settings import Setting
+from .metric_catalogue import Metric, metrics_of, view_of
+from .record_columns import as_number
+from .run_results import RunResult
+from .seed_groups import SeedGroups, Setting
 
 Verdict = Literal["better", "worse", "within", "single"]
 
-PUBLISHED: dict[str, Table] = {"table1": TABLE1, "table2": TABLE2}
-"""The paper's tables, by the name of the table in a study."""
+
+def _transposed(rows: Mapping[str, Mapping[str, float | None]]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for row, columns in rows.items():
+        for column, number in columns.items():
+            found.setdefault(column, {})[row] = number
+    return found
+
+
+PUBLISHED: dict[str, Table] = {
+    "table1": TABLE1,
+    "table2": {data: _transposed(rows) for data, rows in TABLE2.items()},
+}
+"""The paper's numbers by table (as studies call it), data, condition and estimator."""
 
 
 @dataclass(frozen=True)
@@ -59,95 +73,89 @@ class Summary:
         return "better" if self.difference * self.metric.better > 0 else "worse"
 
 
-def summarise(settings: Mapping[Setting, Sequence[Run]]) -> list[Summary]:
+def summarise(groups: SeedGroups) -> list[Summary]:
     """All metrics of all settings, from the runs that are done."""
     summaries: list[Summary] = []
-    for setting, runs in settings.items():
+    for setting, runs in groups.items():
         done = [run for run in runs if run.state == "done"]
-        if setting.experiment in ("synthetic", "measure"):
-            summaries += _of_estimators(setting, done)
-        else:
-            summaries += _of_evaluations(setting, done)
+        many = view_of(setting.experiment).many_estimators
+        summaries += (_of_estimators if many else _of_evaluations)(setting, done)
     return summaries
 
 
-def _of_evaluations(setting: Setting, runs: Sequence[Run]) -> list[Summary]:
-    last = [found[-1] for run in runs if (found := _evaluations(run))]
+def best_of(summaries: Sequence[Summary]) -> list[Summary]:
+    """The best of a column and all that cannot be told from it; none among fewer than two."""
+    known = [one for one in summaries if one.count]
+    if len(known) < 2:
+        return []
+    metric = known[0].metric
+    if metric.ideal is not None:
+        return [one for one in known if abs(one.mean - metric.ideal) <= 2 * (one.error or 0.0)]
+    if not metric.better:
+        return []
+    best = max(known, key=lambda one: one.mean * metric.better)
+    return [one for one in known if abs(one.mean - best.mean) <= 2 * _joint_error(one, best)]
+
+
+def published(setting: Setting, metric: Metric) -> tuple[float | None, str]:
+    """The paper's number and how it is written; a dash is "no convergence", nothing no number."""
+    row = PUBLISHED.get(setting.table, {}).get(setting.data, {}).get(setting.condition, {})
+    if not metric.published or setting.estimator not in row:
+        return None, ""
+    number = row[setting.estimator]
+    return number, "—" if number is None else f"{number:,.{metric.digits or 0}f}"
+
+
+def _of_evaluations(setting: Setting, runs: Sequence[RunResult]) -> Iterator[Summary]:
+    series = ("evaluation", "")
+    last = [run.records.last[series] for run in runs if series in run.records.last]
     keys = [key for record in last for key in record if key not in ("kind", "step")]
-    summaries = []
     for metric in metrics_of(setting.experiment, keys):
-        values = [v for record in last if (v := _number(record.get(metric.key))) is not None]
+        values = [v for record in last if (v := as_number(record.get(metric.key))) is not None]
         mean, error, count = _mean(values)
-        paper = published(setting) if metric.published else None
-        lost = len(values) - count
+        paper, _ = published(setting, metric)
         if values:
-            summaries.append(Summary(setting, metric, mean, error, count, lost, paper))
-    return summaries
+            yield Summary(setting, metric, mean, error, count, len(values) - count, paper)
 
 
-def _of_estimators(setting: Setting, runs: Sequence[Run]) -> list[Summary]:
+def _of_estimators(setting: Setting, runs: Sequence[RunResult]) -> Iterator[Summary]:
     """Runs that measure many estimators: a column for each, with errors of its own."""
     values: dict[tuple[str, Metric], list[float]] = {}
     errors: dict[tuple[str, Metric], list[float]] = {}
-    seeds: dict[str, int] = {}
+    repeats: dict[str, int] = {}
     for run in runs:
-        many = run.config.get("seeds")
-        for record in _last_records(run):
-            name = str(record["estimator"])
-            repeats = record.get("replicates", many)
-            seeds[name] = seeds.get(name, 0) + (repeats if isinstance(repeats, int) else 1)
-            for metric in METRICS[run.experiment]:
-                value = _number(_length(record.get(metric.key)))
+        for (kind, name), record in run.records.last.items():
+            if "estimator" not in record or not (record.get("last") or kind == "measurement"):
+                continue
+            many = record.get("replicates", run.config.get("seeds"))
+            repeats[name] = repeats.get(name, 0) + (many if isinstance(many, int) else 1)
+            found = {**record, "milliseconds": run.times.milliseconds.get(name)}
+            for metric in view_of(run.experiment).metrics:
+                value = as_number(_length(found.get(metric.key)))
                 if value is None:
                     continue
                 values.setdefault((name, metric), []).append(value)
-                error = record.get(f"{metric.key}_se", record.get(f"{metric.key}_error"))
-                if (error := _number(error)) is not None and math.isfinite(error):
+                error = found.get(f"{metric.key}_se", found.get(f"{metric.key}_error"))
+                if (error := as_number(error)) is not None and math.isfinite(error):
                     errors.setdefault((name, metric), []).append(error)
-    summaries = []
-    for (name, metric), found in values.items():
-        place = replace(setting, column=name)
-        mean, spread, count = _mean(found)
+    for (name, metric), numbers in values.items():
+        mean, spread, count = _mean(numbers)
         own = errors.get((name, metric))
         error = math.hypot(*own) / len(own) if own else spread
-        lost = len(found) - count
-        summaries.append(Summary(place, metric, mean, error, seeds[name] if count else 0, lost))
-    return summaries
+        many = repeats[name] if count else 0
+        place = replace(setting, estimator=name)
+        yield Summary(place, metric, mean, error, many, len(numbers) - count)
 
 
-def _last_records(run: Run) -> Iterator[dict[str, Any]]:
-    """What a run found about each estimator in the end, its time included."""
-    times = {str(line.get("estimator")): line.get("milliseconds") for line in run.timings}
-    for record in run.records:
-        if "estimator" in record and (record.get("last") or record.get("kind") == "measurement"):
-            yield {**record, "milliseconds": times.get(str(record["estimator"]))}
-
-
-def published(setting: Setting) -> float | None:
-    """The paper's number for a setting; ``None`` where it has none."""
-    table = PUBLISHED.get(setting.table, {})
-    return table.get(setting.data, {}).get(setting.row, {}).get(setting.column)
-
-
-def is_dash(setting: Setting) -> bool:
-    """Whether the paper has a dash there: no convergence."""
-    row = PUBLISHED.get(setting.table, {}).get(setting.data, {}).get(setting.row, {})
-    return setting.column in row and row[setting.column] is None
-
-
-def _evaluations(run: Run) -> list[Mapping[str, Any]]:
-    return [record for record in run.records if record.get("kind") == "evaluation"]
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and value is not True else None
+def _joint_error(one: Summary, other: Summary) -> float:
+    return math.hypot(one.error or 0.0, other.error or 0.0)
 
 
 def _length(value: Any) -> Any:
     """A bias in several parameters counts by its length, and in one by its size."""
     if not isinstance(value, list):
         return value
-    numbers = [_number(item) for item in value]
+    numbers = [as_number(item) for item in value]
     return None if None in numbers else math.hypot(*(x for x in numbers if x is not None))
 
 

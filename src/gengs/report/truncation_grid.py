@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from torch.distributions import Poisson
 
 from ..distributions.relaxed import Relaxed
-from ..distributions.truncate import truncate
+from ..distributions.truncation import truncate
 
 
 def truncation_grid(
@@ -28,42 +28,27 @@ def truncation_grid(
     """
     figure = Figure(figsize=(2.6 * len(levels), 1.75 * len(temperatures)), layout="constrained")
     grid = figure.subplots(len(temperatures), len(levels), sharex=True, sharey="col", squeeze=False)
-    last = max(levels)
-    k = torch.arange(last)
+    k = torch.arange(max(levels))
     pmf = Poisson(rate).log_prob(k.float()).exp()
+    # a quarter wide, centred on the integers: at low temperatures one bin holds an atom
+    edges = torch.arange(-0.125, len(k), 0.25)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        for column, level in enumerate(levels):
+        for column, level in zip(grid.T, levels, strict=True):
             law = truncate(Poisson(torch.tensor(rate)), level, validate_args=False)
-            for row, temperature in enumerate(temperatures):
-                axes = grid[row][column]
+            lost = float(law.certificate.lost_mass) if law.certificate else 0.0
+            column[0].set_title(f"n = {level}, {lost:.1%} beyond", fontsize=9)
+            for axes, temperature in zip(column, temperatures, strict=True):
                 values = Relaxed(temperature, law).rsample_value((draws,))
-                # a quarter wide, centred on the integers: at low temperatures one bin holds an atom
-                edges = torch.arange(-0.125, last, 0.25)
                 shares = torch.histogram(values, bins=edges).hist / draws
                 axes.vlines(k, 0, pmf, color="0.85", lw=6, zorder=1, label=f"Poisson({rate:g})")
-                axes.stairs(
-                    shares, edges, fill=True, color="#2171b5", zorder=2, label="relaxed draws"
-                )
-                axes.plot(
-                    law.atoms,
-                    law.probs,
-                    "_",
-                    color="#d94801",
-                    ms=7,
-                    zorder=3,
-                    label="truncated law",
-                )
-                axes.set(
-                    xlim=(-0.7, last - 0.3),
-                    ylim=(0, 1.08 * max(float(law.probs.max()), float(pmf.max()))),
-                )
+                axes.stairs(shares, edges, fill=True, color="#2171b5", label="relaxed draws")
+                axes.plot(law.atoms, law.probs, "_", c="#d94801", ms=7, label="truncated law")
+                top = 1.08 * max(float(law.probs.max()), float(pmf.max()))
+                axes.set(xlim=(-0.7, len(k) - 0.3), ylim=(0, top))
                 axes.tick_params(labelsize=7)
-                if row == 0:
-                    lost = float(law.certificate.lost_mass) if law.certificate else 0.0
-                    axes.set_title(f"n = {level}, {lost:.1%} beyond", fontsize=9)
-                if column == 0:
-                    axes.set_ylabel(f"τ = {temperature:g}", fontsize=9)
+    for axes, temperature in zip(grid[:, 0], temperatures, strict=True):
+        axes.set_ylabel(f"τ = {temperature:g}", fontsize=9)
     handles, labels = grid[0][-1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     figure.suptitle(f"Poisson({rate:g}): truncation level × temperature", fontsize=11)

@@ -11,52 +11,57 @@ from __future__ import annotations
 
 __all__ = ["Estimate", "duration", "known_times", "rehearsed_times", "time_taken"]
 
-import dataclasses
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
+from itertools import chain, zip_longest
 from pathlib import Path
 from statistics import mean
 
+from ..data.archive import offline
 from ..experiments.registry import EXPERIMENTS
-from .config import to_json
-from .nonfinite import loads
-from .plan import Run
+from ..runs.config import to_json
+from ..runs.json_lines import loads
+from ..runs.machine import limited_threads
+from .plan import PlannedRun
+from .status import Status
 
 
-@dataclasses.dataclass(frozen=True)
 class Estimate:
-    """Seconds by kind of run, by column, and overall."""
+    """Seconds of runs, from those of runs like them."""
 
-    kinds: Mapping[str, float]
-    columns: Mapping[str, float]
-    overall: float | None
+    def __init__(self, times: Iterable[tuple[PlannedRun, float]]) -> None:
+        self._times: defaultdict[str, list[float]] = defaultdict(list)
+        for run, seconds in times:
+            for likeness in _likenesses(run):
+                self._times[likeness].append(seconds)
 
-    def seconds(self, run: Run) -> float | None:
+    def __bool__(self) -> bool:
+        """Whether anything is known."""
+        return bool(self._times)
+
+    def seconds(self, run: PlannedRun) -> float | None:
         """How long a run takes, if anything is known."""
-        for known, key in ((self.kinds, _kind(run)), (self.columns, _column(run))):
-            if key in known:
-                return known[key]
-        return self.overall
+        known = (self._times[likeness] for likeness in _likenesses(run) if likeness in self._times)
+        return next(map(mean, known), None)
 
-    def total(self, runs: Iterable[Run], workers: int) -> float | None:
+    def total(self, runs: Iterable[PlannedRun], workers: int) -> float | None:
         """How long runs take, ``workers`` at a time."""
         seconds = [self.seconds(run) for run in runs]
-        if not seconds:
-            return 0.0
         known = [second for second in seconds if second is not None]
-        return max(sum(known) / workers, max(known)) if len(known) == len(seconds) else None
+        if len(known) < len(seconds):
+            return None
+        return max(sum(known) / workers, max(known, default=0.0))
 
 
-def known_times(folder: Path, runs: Iterable[Run]) -> Estimate:
-    """From the complete runs in a folder."""
-    complete = (r for r in runs if EXPERIMENTS[r.experiment].is_complete(folder / "runs" / r.id))
-    times = ((run, time_taken(folder, run)) for run in complete)
-    return _estimate((run, seconds) for run, seconds in times if seconds is not None)
+def known_times(status: Status) -> Estimate:
+    """From the complete runs of a study."""
+    times = ((run, time_taken(status.folder, run)) for run in status.runs("done"))
+    return Estimate((run, seconds) for run, seconds in times if seconds is not None)
 
 
-def time_taken(folder: Path, run: Run) -> float | None:
+def time_taken(folder: Path, run: PlannedRun) -> float | None:
     """The seconds that a run has taken so far, if a study did it."""
     try:
         return float(loads((folder / "runs" / run.id / "timing.json").read_bytes())["seconds"])
@@ -65,30 +70,33 @@ def time_taken(folder: Path, run: Run) -> float | None:
 
 
 def rehearsed_times(
-    runs: Iterable[Run], data_dir: Path | None, threads: int, seconds: float = 20.0
-) -> tuple[Estimate, int, int]:
-    """From a few steps of each kind; also how many kinds were rehearsed, and of how many.
+    runs: Iterable[PlannedRun], data_dir: Path | None, threads: int, seconds: float = 20.0
+) -> tuple[Estimate, str]:
+    """From a few steps of each kind, and where from, in words; nothing is downloaded for it.
 
     Raises:
         ValueError: If a run's settings cannot be used; the message names the run and the setting.
     """
-    import torch
-
-    kinds = {_kind(run): run for run in runs}
-    times, end = [], time.monotonic() + seconds
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        for run in _one_of_each_column_first(kinds.values()):
-            rehearse: Callable[..., float] | None = EXPERIMENTS[run.experiment].rehearse
+    kinds = {_likenesses(run)[0]: run for run in runs}
+    columns: defaultdict[str, list[PlannedRun]] = defaultdict(list)
+    for run in kinds.values():
+        columns[_likenesses(run)[1]].append(run)
+    ranks = zip_longest(*columns.values())  # one of each column first
+    times, absent, end = [], 0, time.monotonic() + seconds
+    with limited_threads(threads), offline():
+        for run in filter(None, chain(*ranks)):
+            rehearse = EXPERIMENTS[run.experiment].rehearse
             if rehearse is not None and time.monotonic() < end:
                 try:
                     times.append((run, rehearse(run.config, data_dir)))
+                except FileNotFoundError:
+                    absent += 1
                 except (TypeError, ValueError) as error:
                     raise ValueError(f"the run {run.id}{_blamed(run, error)}: {error}") from error
-    finally:
-        torch.set_num_threads(before)
-    return _estimate(times), len(times), len(kinds)
+    source = f"from a few steps of {len(times)} of {len(kinds)} kinds of runs; evaluations, "
+    source += f"the download of the data of {absent} kinds, " if absent else ""
+    source += "and some seconds in which each worker starts, left out"
+    return Estimate(times), source
 
 
 def duration(seconds: float | None) -> str:
@@ -111,21 +119,14 @@ def duration(seconds: float | None) -> str:
     return " ".join(f"{number} {unit}" for number, unit in parts if number)
 
 
-def _estimate(times: Iterable[tuple[Run, float]]) -> Estimate:
-    kinds, columns = defaultdict(list), defaultdict(list)
-    overall = []
-    for run, seconds in times:
-        kinds[_kind(run)].append(seconds)
-        columns[_column(run)].append(seconds)
-        overall.append(seconds)
-    return Estimate(
-        {kind: mean(values) for kind, values in kinds.items()},
-        {column: mean(values) for column, values in columns.items()},
-        mean(overall) if overall else None,
-    )
+def _likenesses(run: PlannedRun) -> tuple[str, str, str]:
+    """What other runs share with this one: all but the seed, the column, nothing."""
+    config = {**to_json(run.config), "seed": None}
+    kind = json.dumps([run.experiment, config], sort_keys=True, default=str)
+    return kind, f"{run.experiment} {run.labels.get('column', '')}", ""
 
 
-def _blamed(run: Run, error: Exception) -> str:
+def _blamed(run: PlannedRun, error: Exception) -> str:
     """The settings that an error quotes: whoever raised it knew the value, but not whose it is."""
     # A law or an estimator is also quoted without what stands in brackets.
     quoted = [
@@ -135,21 +136,3 @@ def _blamed(run: Run, error: Exception) -> str:
         and any(repr(text) in str(error) for text in (value, value.partition("(")[0]))
     ]
     return f" with {' and '.join(quoted)}" if quoted else ""
-
-
-def _one_of_each_column_first(runs: Iterable[Run]) -> list[Run]:
-    seen: dict[str, int] = defaultdict(int)
-    ranked = []
-    for run in runs:
-        seen[_column(run)] += 1
-        ranked.append((seen[_column(run)], run))
-    return [run for _, run in sorted(ranked, key=lambda pair: pair[0])]
-
-
-def _kind(run: Run) -> str:
-    config = {**to_json(run.config), "seed": None}
-    return json.dumps([run.experiment, config], sort_keys=True, default=str)
-
-
-def _column(run: Run) -> str:
-    return f"{run.experiment} {run.labels.get('column', '')}"

@@ -13,14 +13,10 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..experiments.registry import EXPERIMENTS
-from .config import changes
-from .finished import refuse_conflicts
-from .lock import take_lock
-from .plan import Plan, Run, read_plan, write_plan
-from .records import RunFolder
-
-_NOT_COPIED = (".lock", ".*.partial")
+from ..runs.config import differences, in_words, to_json
+from ..runs.records import RunFolder, folder_lock
+from .plan import Plan, PlannedRun, check_folder, read_plan, write_plan
+from .status import look_at, refuse_conflicts
 
 
 def merge(sources: Sequence[str | Path], target: str | Path) -> tuple[Plan, int]:
@@ -35,57 +31,55 @@ def merge(sources: Sequence[str | Path], target: str | Path) -> tuple[Plan, int]
 
     Raises:
         ValueError: If the studies differ, the same run has different records, or a run's folder
-            holds another one; nothing has been copied then.
+            is damaged or holds another one; nothing has been copied then.
     """
     folders, target = [Path(source) for source in sources], Path(target)
     if (target / "plan.json").exists() and target.resolve() not in {f.resolve() for f in folders}:
         folders = [target, *folders]
-    elif target.exists() and not (target / "plan.json").exists() and any(target.iterdir()):
-        raise ValueError(f"expected a new folder or a study, but {target} holds something else.")
-    plans = [read_plan(folder) for folder in folders]
-    merged = _one_plan(folders, plans)
+    merged = _one_plan(folders)
+    check_folder(target, merged)
     for folder in folders:
         refuse_conflicts(folder, merged.runs)
-    best = {run.id: _furthest(folders, run) for run in merged.runs}
-    copied = 0
+    best = [(run.id, _furthest(folders, run)) for run in merged.runs]
     write_plan(target, merged)
-    for run in merged.runs:
-        source = best[run.id]
-        if source is not None and source.resolve() != (target / "runs" / run.id).resolve():
-            _copy(source, target / "runs" / run.id)
+    copied = 0
+    for name, source in best:
+        if source is not None and source.resolve() != (target / "runs" / name).resolve():
+            _copy(source, target / "runs" / name)
             copied += 1
     return merged, copied
 
 
-def _one_plan(folders: Sequence[Path], plans: Sequence[Plan]) -> Plan:
-    first = plans[0]
-    runs: dict[str, Run] = {}
-    for folder, plan in zip(folders, plans, strict=True):
+def _one_plan(folders: Sequence[Path]) -> Plan:
+    first = read_plan(folders[0])
+    runs: dict[str, PlannedRun] = {}
+    for folder in folders:
+        plan = read_plan(folder)
         if (plan.name, plan.budget) != (first.name, first.budget):
             raise ValueError(
                 f"{folders[0]} holds the study {first.name} ({first.budget}), but {folder} holds "
                 f"{plan.name} ({plan.budget})."
             )
         for run in plan.runs:
-            known = runs.setdefault(run.id, run)
-            different = changes(known.config, run.config)
-            if different:
-                raise ValueError(
-                    f"the run {run.id} has other settings in {folder}: {'; '.join(different)}."
-                )
+            known = runs.setdefault(run.id, run).config
+            found = differences(type(known), to_json(known), to_json(run.config))
+            if found:
+                words = in_words(found, f"in {folder}")
+                raise ValueError(f"the run {run.id} has different settings ({words}).")
     return Plan(first.name, first.budget, tuple(runs.values()))
 
 
-def _furthest(folders: Sequence[Path], run: Run) -> Path | None:
+def _furthest(folders: Sequence[Path], run: PlannedRun) -> Path | None:
     """The folder of the run to keep."""
-    is_complete = EXPERIMENTS[run.experiment].is_complete
-    paths = [path for folder in folders if (path := folder / "runs" / run.id).exists()]
-    complete = [path for path in paths if is_complete(path)]
+    there = [folder for folder in folders if (folder / "runs" / run.id).exists()]
+    paths = [folder / "runs" / run.id for folder in there]
+    complete = [
+        folder / "runs" / run.id for folder in there if look_at(folder, run).state == "done"
+    ]
     if not complete:
         return max(paths, key=lambda path: len(RunFolder.load_records(path)), default=None)
-    records = [(path / "records.jsonl").read_bytes() for path in complete]
-    for path, record in zip(complete, records, strict=True):
-        if record != records[0]:
+    for path in complete:
+        if (path / "records.jsonl").read_bytes() != (complete[0] / "records.jsonl").read_bytes():
             raise ValueError(
                 f"the run {run.id} is complete in {complete[0]} and in {path}, with different "
                 "records; remove one of the two and merge again."
@@ -95,10 +89,9 @@ def _furthest(folders: Sequence[Path], run: Run) -> Path | None:
 
 def _copy(source: Path, target: Path) -> None:
     """Copy a run that nobody writes, so that a kill leaves the old one or the new one."""
-    with take_lock(source):
-        partial = target.with_name(f".{target.name}.partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.copytree(source, partial, ignore=shutil.ignore_patterns(*_NOT_COPIED))
-    if target.exists():
-        shutil.rmtree(target)
+    partial = target.with_name(f".{target.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    with folder_lock(source):
+        shutil.copytree(source, partial, ignore=shutil.ignore_patterns(".lock", ".*.partial"))
+    shutil.rmtree(target, ignore_errors=True)
     partial.rename(target)

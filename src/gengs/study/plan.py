@@ -2,72 +2,80 @@
 
 A run's id is readable and stable: a few settings that a person would name it by, and a hash of the
 experiment and all settings that are not the default. A new setting with a default changes no id;
-nor does a new default, which is why an id alone does not say what was run (:mod:`.finished`).
+nor does a new default, which is why an id alone does not say what was run
+(:mod:`gengs.runs.run_status`).
 
 A study is a folder:
 
 ====================  ==========================================================================
 plan.json             the study's name, budget and runs
-runs/<id>/            a run folder each (:mod:`gengs.study.records`); ``error.txt`` if it failed
+runs/<id>/            a run folder each (:mod:`gengs.runs.records`); ``error.txt`` if it failed
 ====================  ==========================================================================
 
 Example:
     >>> from gengs.experiments.vae import VaeConfig
-    >>> run = Run("vae", VaeConfig(prior="poisson(3)", seed=2), {"row": "Pois(3)"})
+    >>> run = PlannedRun("vae", VaeConfig(prior="poisson(3)", seed=2), {"row": "Pois(3)"})
     >>> run.id
-    'digits-poisson-3-implicit-midcdf-seed2-...'
+    'digits-poisson-3-tilted-midcdf-2-seed2-...'
 """
 
 from __future__ import annotations
 
-__all__ = ["Plan", "Run", "read_plan", "write_plan"]
+__all__ = ["Plan", "PlannedRun", "check_folder", "read_plan", "select", "write_plan"]
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..experiments.registry import EXPERIMENTS, Experiment
-from .atomic import write_atomically
-from .config import defaults, from_json, nearest, to_json
-from .nonfinite import dumps, loads
+from ..experiments.registry import EXPERIMENTS
+from ..runs.atomic import write_atomically
+from ..runs.config import defaults, from_json, nearest, to_json
+from ..runs.json_lines import dumps, loads
+from ..runs.manifest import experiment_name
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,119}")
 
 
 @dataclass(frozen=True)
-class Run:
+class PlannedRun:
     """One run of a study.
 
     Args:
         experiment: The name of an experiment.
-        config: Its configuration.
+        config: Its configuration, or the settings of one as JSON.
         labels: Where its result belongs: ``table``, ``row``, ``column``, ``data``.
         id: The name of its folder; by default made from the experiment and the configuration.
     """
 
     experiment: str
     config: Any
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
     id: str = ""
 
     def __post_init__(self) -> None:
-        kind = experiment_named(self.experiment, "a run").config_class
+        experiment = EXPERIMENTS.get(experiment_name(self.experiment))
+        if experiment is None:
+            hint = nearest(self.experiment, EXPERIMENTS)
+            raise ValueError(f"unknown experiment {self.experiment!r}{hint}")
+        object.__setattr__(self, "experiment", experiment.name)
+        kind = experiment.config_class
+        if isinstance(self.config, Mapping):
+            object.__setattr__(self, "config", from_json(kind, self.config, self.id or "config"))
         if not isinstance(self.config, kind):
             raise TypeError(
                 f"expected a {kind.__name__} for the experiment {self.experiment!r}, but got a "
                 f"{type(self.config).__name__}."
             )
-        if self.seed < 0:  # some generators refuse it, after the others have begun
-            name = self.id or _id(self.experiment, self.config)
-            raise ValueError(
-                f"expected a `seed` of at least 0 for the run {name}, but got {self.seed}."
-            )
         if not self.id:
             object.__setattr__(self, "id", _id(self.experiment, self.config))
+        if self.seed < 0:  # some generators refuse it, after the others have begun
+            raise ValueError(
+                f"expected a `seed` of at least 0 for the run {self.id}, but got {self.seed}."
+            )
         # It becomes a path, and may come from a file.
         if not _ID.fullmatch(self.id):
             raise ValueError(f"expected a run's id of a-z, 0-9, '.', '_', '-', but got {self.id!r}")
@@ -77,6 +85,19 @@ class Run:
         """The seed of the run."""
         return int(self.config.seed)
 
+    @property
+    def title(self) -> str:
+        """The run as its table names it, or by its id.
+
+        Example:
+            >>> from gengs.experiments.vae import VaeConfig
+            >>> labels = {"data": "mnist", "row": "Pois(2)", "column": "RF*"}
+            >>> PlannedRun("vae", VaeConfig(), labels).title
+            'mnist, Pois(2), RF*, seed 0'
+        """
+        words = [self.labels[key] for key in ("data", "row", "column") if self.labels.get(key)]
+        return ", ".join([*words, f"seed {self.seed}"]) if words else self.id
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -84,7 +105,7 @@ class Plan:
 
     name: str
     budget: str
-    runs: tuple[Run, ...]
+    runs: tuple[PlannedRun, ...]
 
     def __post_init__(self) -> None:
         seen: set[str] = set()
@@ -94,32 +115,11 @@ class Plan:
             seen.add(run.id)
 
 
-def experiment_named(name: str, where: str) -> Experiment:
-    """The experiment of this name.
-
-    Raises:
-        ValueError: If there is none; the message names the nearest one.
-    """
-    if name not in EXPERIMENTS:
-        raise ValueError(f"unknown experiment {name!r} in {where}{nearest(name, EXPERIMENTS)}")
-    return EXPERIMENTS[name]
-
-
 def write_plan(folder: str | Path, plan: Plan) -> None:
     """Write ``plan.json``, atomically."""
-    runs = [
-        {
-            "id": run.id,
-            "experiment": run.experiment,
-            "config": to_json(run.config),
-            "labels": dict(run.labels),
-        }
-        for run in plan.runs
-    ]
-    content = {"name": plan.name, "budget": plan.budget, "runs": runs}
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / "plan.json", (dumps(content, indent=2) + "\n").encode())
+    write_atomically(folder / "plan.json", (dumps(to_json(plan), indent=2) + "\n").encode())
 
 
 def read_plan(folder: str | Path) -> Plan:
@@ -130,43 +130,67 @@ def read_plan(folder: str | Path) -> Plan:
     """
     file = Path(folder) / "plan.json"
     try:
-        content = loads(file.read_bytes())
+        return from_json(Plan, loads(file.read_bytes()), "it")
     except FileNotFoundError:
         raise ValueError(f"{folder} is not the folder of a study: no plan.json.") from None
-    except (ValueError, LookupError) as error:
-        raise ValueError(f"{file} is damaged: {error}") from error
-    try:
-        _check_keys(content, ("name", "budget", "runs"), file)
-        runs = []
-        for number, entry in enumerate(content["runs"]):
-            where = f"{file}, runs[{number}]"
-            _check_keys(entry, ("id", "experiment", "config", "labels"), where)
-            kind = experiment_named(entry["experiment"], where).config_class
-            config = from_json(kind, entry["config"], where)
-            labels = {str(key): str(value) for key, value in entry["labels"].items()}
-            runs.append(Run(entry["experiment"], config, labels, str(entry["id"])))
-        return Plan(str(content["name"]), str(content["budget"]), tuple(runs))
-    except (AttributeError, TypeError) as error:
+    except (ValueError, LookupError, TypeError) as error:
         raise ValueError(f"{file} is damaged: {error}") from error
 
 
-def _check_keys(content: Mapping[str, Any], keys: tuple[str, ...], where: object) -> None:
-    for key in content:
-        if key not in keys:
-            raise ValueError(f"unknown key {key!r} in {where}{nearest(key, keys)}")
-    for key in keys:
-        if key not in content:
-            raise ValueError(f"{where} lacks the key {key!r}.")
+def check_folder(folder: Path, plan: Plan) -> None:
+    """Refuse a folder that is not for this study.
+
+    Raises:
+        ValueError: If the folder holds another study, or no study but something else.
+    """
+    if (folder / "plan.json").exists():
+        known = read_plan(folder)
+        if (known.name, known.budget) != (plan.name, plan.budget):
+            raise ValueError(
+                f"{folder} holds the study {known.name} ({known.budget}), not {plan.name} "
+                f"({plan.budget}): choose another folder with --out."
+            )
+    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"expected a new folder or a study, but {folder} holds something else.")
+
+
+def select(runs: Sequence[PlannedRun], only: Iterable[str]) -> list[PlannedRun]:
+    """The runs whose labels (or seed) have the values of ``label=value`` texts.
+
+    Several values of one label are alternatives.
+
+    Raises:
+        ValueError: If no run has such a label or value.
+    """
+    labelled = [(run, {**run.labels, "seed": str(run.seed)}) for run in runs]
+    wanted: dict[str, set[str]] = {}
+    for text in only:
+        label, equals, value = text.partition("=")
+        if not equals:
+            raise ValueError(f"expected label=value for --only, but got {text!r}.")
+        values = {labels[label] for _, labels in labelled if label in labels}
+        if not values:
+            names = {name for _, labels in labelled for name in labels}
+            raise ValueError(f"no run has a label {label!r}{nearest(label, names)}")
+        if value not in values:
+            raise ValueError(f"no run has {label} {value!r}{nearest(value, values)}")
+        wanted.setdefault(label, set()).add(value)
+    return [
+        run
+        for run, labels in labelled
+        if all(labels.get(label) in values for label, values in wanted.items())
+    ]
 
 
 def _id(experiment: str, config: Any) -> str:
-    usual = defaults(type(config))
-    settings = {
+    settings, usual = to_json(config), defaults(type(config))
+    unusual = {
         name: value
-        for name, value in to_json(config).items()
+        for name, value in settings.items()
         if name not in usual or json.dumps(value, default=str) != json.dumps(usual[name])
     }
-    text = json.dumps([experiment, settings], sort_keys=True, default=str)
-    named = [to_json(config)[name] for name in EXPERIMENTS[experiment].named_by]
+    hashed = EXPERIMENTS[experiment].former_name or experiment
+    text = json.dumps([hashed, unusual], sort_keys=True, default=str)
+    named = [settings[name] for name in EXPERIMENTS[experiment].named_by]
     words = re.sub(r"[^a-z0-9.]+", "-", "-".join(map(str, named)).lower()).strip("-.")
     return f"{words[:80]}-seed{config.seed}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

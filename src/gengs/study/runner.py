@@ -4,89 +4,43 @@
 
 Everything that is known about progress is in the study's folder, so a study can be stopped, killed,
 copied and taken up again anywhere.
+
+Runs never raise (:mod:`.worker`), so an exception of a backend means that a worker process died:
+out of memory, or its machine is gone. joblib then gives up the whole batch. The runs that were done
+stay done; the rest begins again where its checkpoints are, on the workers that are left.
+
+A run that takes its worker down with it must not do so for ever. Runs that were in progress when a
+worker died, twice at the same checkpoint, are done one by one; one that then loses its worker when
+it is alone is the culprit, and has failed.
 """
 
 from __future__ import annotations
 
-__all__ = ["adopt_plan", "check_folder", "run_study", "select"]
+__all__ = ["fan_out", "run_study"]
 
 import io
-import os
-import platform
-import signal
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
-from ..experiments.machine import Machine
+from ..runs.atomic import write_atomically
+from ..runs.interruption import Interruption
+from ..runs.machine import Machine
+from ..runs.sanitise import say
+from .backends import Backend
 from .board import Board
-from .config import nearest
-from .fan_out import Backend, fan_out
-from .plan import Plan, Run, read_plan, write_plan
+from .plan import Plan, PlannedRun, check_folder, read_plan, write_plan
 from .session import Session
-from .status import Status, state_of
-from .worker import Job
-
-
-def check_folder(folder: Path, plan: Plan) -> None:
-    """Refuse a folder that is not for this study.
-
-    Raises:
-        ValueError: If the folder holds another study, or no study but something else.
-    """
-    if (folder / "plan.json").exists():
-        known = read_plan(folder)
-        if (known.name, known.budget) != (plan.name, plan.budget):
-            raise ValueError(
-                f"{folder} holds the study {known.name} ({known.budget}), not {plan.name} "
-                f"({plan.budget}): choose another folder with --out."
-            )
-    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"expected a new folder or a study, but {folder} holds something else.")
-
-
-def adopt_plan(folder: Path, plan: Plan) -> None:
-    """Write the plan to a study's folder, unless it is there; ``ValueError`` as above."""
-    check_folder(folder, plan)
-    if not (folder / "plan.json").exists() or read_plan(folder) != plan:
-        write_plan(folder, plan)
-
-
-def select(runs: Sequence[Run], only: Iterable[str]) -> list[Run]:
-    """The runs whose labels (or seed) have the values of ``label=value`` texts.
-
-    Several values of one label are alternatives.
-
-    Raises:
-        ValueError: If no run has such a label or value.
-    """
-    wanted: dict[str, set[str]] = {}
-    for text in only:
-        label, equals, value = text.partition("=")
-        if not equals:
-            raise ValueError(f"expected label=value for --only, but got {text!r}.")
-        values = {labels[label] for run in runs if label in (labels := _labels(run))}
-        if not values:
-            names = {name for run in runs for name in _labels(run)}
-            raise ValueError(f"no run has a label {label!r}{nearest(label, names)}")
-        if value not in values:
-            raise ValueError(f"no run has {label} {value!r}{nearest(value, values)}")
-        wanted.setdefault(label, set()).add(value)
-    return [
-        run
-        for run in runs
-        if all(_labels(run).get(label) in values for label, values in wanted.items())
-    ]
+from .status import Status
+from .worker import NotSharedError
 
 
 def run_study(
     plan: Plan,
     folder: Path,
     backend: Backend,
-    runs: Sequence[Run],
+    runs: Sequence[PlannedRun],
     machine: Machine,
     data_dir: Path | None = None,
 ) -> tuple[Status, bool]:
@@ -100,62 +54,88 @@ def run_study(
         machine: For each run; it should resume and be silent.
         data_dir: Where the data sets are.
     """
-    adopt_plan(folder, plan)
+    check_folder(folder, plan)
+    if not (folder / "plan.json").exists() or read_plan(folder) != plan:
+        write_plan(folder, plan)
     folder = folder.resolve()
     workers = backend.workers()
-    session = Session.begin(folder)
-    job = Job(
-        folder=folder,
-        session=session,
-        data_dir=None if data_dir is None else data_dir.resolve(),
-        machine=machine,
-        threads=backend.threads,
-        pid=os.getpid(),
-        host=platform.node(),
-    )
+    data_dir = None if data_dir is None else data_dir.resolve()
+    session = Session(folder, machine, backend.threads, data_dir, backend.children)
     shown = Plan(plan.name, plan.budget, tuple(runs))
-    try:
+
+    def stop() -> None:
+        session.stop()
+        say("\nsaving the runs in progress …", error=True)
+
+    with session:
         with (
-            _stop_on_signal(session),
+            Interruption(stop),
             Board(lambda: Status(shown, folder, session.running()), workers) as board,
             # The board has the terminal; Ray would print the logs of machines that are gone.
             redirect_stdout(io.StringIO()),
         ):
             try:
-                fan_out(runs, job, backend, lambda some: _missing(folder, some), board.say)
+                fan_out(shown, session, backend, board.say)
             finally:
                 backend.close()
-        return Status(plan, folder), session.stopping
-    finally:
-        session.end()
+        return Status(plan, folder), session.is_stopping
 
 
-def _missing(folder: Path, runs: Sequence[Run]) -> list[Run]:
-    return [run for run in runs if state_of(folder, run) == "waiting"]
+def fan_out(plan: Plan, session: Session, backend: Backend, say: Callable[[str], None]) -> None:
+    """Execute the runs of a plan, whatever happens to the workers.
+
+    Args:
+        plan: What is to be done.
+        session: What the runs have in common.
+        backend: Where.
+        say: Tell the user something.
+    """
+    runs: Sequence[PlannedRun] = plan.runs
+    deaths: Counter[tuple[str, int, int]] = Counter()  # by run and how far it was
+    idle = 0  # deaths in a row with no run in progress
+    while runs and not session.is_stopping:
+        batch = [run for run in runs if deaths[run.id, *_place(session.folder_of(run))] < 2]
+        alone = not batch
+        batch = batch or list(runs[:1])
+        workers = min(backend.workers(after_death=bool(deaths or idle)), len(batch))
+        if workers < 1:
+            raise OSError("the cluster has no room for a run.")
+        try:
+            # Two workers for one suspect: one would be this process itself.
+            backend.map(batch, session, 2 if alone else workers)
+        except (NotSharedError, KeyboardInterrupt, SystemExit):
+            raise
+        except Exception as error:
+            lost = [run for run in batch if run.id in session.running()]
+            idle = 0 if lost else idle + 1
+            if idle == 3:
+                raise OSError(f"workers die before they begin a run: {error}") from error
+            for run in lost:
+                deaths[run.id, *_place(session.folder_of(run))] += 1
+                session.ended(run)
+                if alone:
+                    _give_up(session.folder_of(run), error)
+            count = f"{len(lost)} run" if len(lost) == 1 else f"{len(lost)} runs"
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+            say(f"a worker died with {count} in progress; going on: {reason}")
+            waiting = {run.id for run in Status(plan, session.folder).runs("waiting")}
+            runs = [run for run in runs if run.id in waiting]
+        else:
+            done = {run.id for run in batch}
+            runs = [run for run in runs if run.id not in done]
 
 
-def _labels(run: Run) -> dict[str, str]:
-    return {**run.labels, "seed": str(run.seed)}
+def _place(path: Path) -> tuple[int, int]:
+    """How far a run is: its checkpoint, or its records where it has none."""
+    with suppress(OSError):
+        return (path / "checkpoint.pt").stat().st_mtime_ns, 0
+    with suppress(OSError):
+        return 0, (path / "records.jsonl").stat().st_size
+    return 0, 0
 
 
-@contextmanager
-def _stop_on_signal(session: Session) -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM asks all workers to save and stop; a second one acts at once."""
-    before: dict[int, Any] = {}
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        session.stop()
-        restore()
-        print("\nsaving the runs in progress …", file=sys.stderr, flush=True)
-
-    def restore() -> None:
-        while before:
-            number, handler = before.popitem()
-            signal.signal(number, handler)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        before[number] = signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        restore()
+def _give_up(path: Path, error: Exception) -> None:
+    path.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):
+        text = f"The worker process died three times in this run; the last time alone.\n{error}\n"
+        write_atomically(path / "error.txt", text.encode())

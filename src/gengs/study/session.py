@@ -1,4 +1,4 @@
-"""What the processes of one ``gengs study`` tell each other, through files in the study's folder.
+"""One ``gengs study`` at work, as all its processes know it, on all machines that share the folder.
 
 ====================  ==========================================================================
 .study/<session>/     made by the command, removed when it ends
@@ -6,7 +6,7 @@
   stop                all processes are asked to save their runs and stop
 ====================  ==========================================================================
 
-Files reach every machine that shares the folder, and survive whoever wrote them.
+Files reach every machine, and survive whoever wrote them.
 """
 
 from __future__ import annotations
@@ -18,60 +18,91 @@ import platform
 import shutil
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from ..runs.machine import Machine
+from .plan import PlannedRun
 
 
 @dataclass(frozen=True)
 class Session:
-    """One command's folder for notes."""
+    """What all runs of one command have in common; a context manager in its process.
 
-    path: Path
+    Args:
+        folder: The study's folder.
+        machine: For each run; it should resume and be silent.
+        threads: Of torch, for one run.
+        data_dir: Where the data sets are.
+        children: Whether the workers are children of the command, and end with it.
+    """
 
-    @classmethod
-    def begin(cls, folder: Path) -> Session:
-        """A new session in a study's folder; what dead ones left behind is removed."""
-        root = folder / ".study"
-        root.mkdir(parents=True, exist_ok=True)
-        for old in root.iterdir():
-            host, _, pid = old.name.rpartition("-")
-            if host == platform.node() and pid.isdigit() and not _alive(int(pid)):
-                shutil.rmtree(old, ignore_errors=True)
-        path = root / f"{platform.node()}-{os.getpid()}"
-        path.mkdir(exist_ok=True)
-        return cls(path)
-
-    def end(self) -> None:
-        """Remove all notes."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        with suppress(OSError):  # another session is in progress
-            self.path.parent.rmdir()
+    folder: Path
+    machine: Machine
+    threads: int = 1
+    data_dir: Path | None = None
+    children: bool = False
+    pid: int = field(default_factory=os.getpid)
+    host: str = field(default_factory=platform.node)
 
     @property
-    def stopping(self) -> bool:
-        """Whether all processes are asked to stop, or the command that began them is gone."""
-        return (self.path / "stop").exists() or not self.path.exists()
+    def notes(self) -> Path:
+        """The session's own folder."""
+        return self.folder / ".study" / f"{self.host}-{self.pid}"
+
+    def __enter__(self) -> Session:
+        """Begin; what dead sessions left behind is removed."""
+        self.notes.mkdir(parents=True, exist_ok=True)
+        for old in self.notes.parent.iterdir():
+            host, _, pid = old.name.rpartition("-")
+            if host == self.host and pid.isdigit() and not _alive(int(pid)):
+                shutil.rmtree(old, ignore_errors=True)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        shutil.rmtree(self.notes, ignore_errors=True)
+        with suppress(OSError):  # another session is in progress
+            self.notes.parent.rmdir()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this process is the command's own."""
+        return (os.getpid(), platform.node()) == (self.pid, self.host)
+
+    @property
+    def is_orphaned(self) -> bool:
+        """Whether the command is gone, whose child this process was."""
+        return self.children and not self.is_here and os.getppid() != self.pid
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether all processes are asked to stop, or the session is over."""
+        return (self.notes / "stop").exists() or not self.notes.exists()
 
     def stop(self) -> None:
         """Ask all processes to save their runs and stop."""
         with suppress(FileNotFoundError):
-            (self.path / "stop").touch()
+            (self.notes / "stop").touch()
 
-    def started(self, run_id: str) -> None:
+    def folder_of(self, run: PlannedRun) -> Path:
+        """The folder of a run."""
+        return self.folder / "runs" / run.id
+
+    def started(self, run: PlannedRun) -> None:
         """Note that this process works on a run."""
         note = f"pid {os.getpid()} on {platform.node()}\n"
         with suppress(FileNotFoundError):
-            (self.path / run_id).write_text(note, encoding="utf-8")
+            (self.notes / run.id).write_text(note, encoding="utf-8")
 
-    def ended(self, run_id: str) -> None:
+    def ended(self, run: PlannedRun) -> None:
         """Note that nobody works on it any more."""
-        (self.path / run_id).unlink(missing_ok=True)
+        (self.notes / run.id).unlink(missing_ok=True)
 
     def running(self) -> dict[str, float]:
-        """The runs in progress, each with the seconds since it was started."""
+        """The runs in progress by id, each with the seconds since it was started."""
         found, now = {}, time.time()
         with suppress(FileNotFoundError):
-            for note in self.path.iterdir():
+            for note in self.notes.iterdir():
                 with suppress(FileNotFoundError):
                     found[note.name] = now - note.stat().st_mtime
         found.pop("stop", None)

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-__all__ = ["State", "Status", "error_line", "state_of"]
+__all__ = ["State", "Status", "look_at", "refuse_conflicts"]
 
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from .finished import is_done
-from .plan import Plan, Run
+from ..experiments.registry import EXPERIMENTS
+from ..runs.config import to_json
+from ..runs.run_status import CONFLICTS, RunStatus, inspect_run
+from .plan import Plan, PlannedRun
 
 State = Literal["done", "running", "failed", "waiting"]
 
-
-def state_of(folder: Path, run: Run) -> State:
-    """Whether a run is done, has failed, or is still to be done."""
-    path = folder / "runs" / run.id
-    if is_done(path, run):
-        return "done"
-    return "failed" if (path / "error.txt").exists() else "waiting"
+_NONE: Mapping[str, float] = {}
 
 
-@dataclass(frozen=True)
+def look_at(folder: Path, run: PlannedRun, *, verify: bool = False) -> RunStatus:
+    """What the folder of a study holds of a run."""
+    kind = EXPERIMENTS[run.experiment].config_class
+    path, settings = folder / "runs" / run.id, to_json(run.config)
+    return inspect_run(path, run.experiment, settings, kind, verify=verify)
+
+
 class Status:
     """The states of all runs of a study.
 
@@ -32,34 +32,47 @@ class Status:
         plan: The study.
         folder: Its folder.
         running: The runs in progress, with the seconds since they were started.
+
+    Attributes:
+        states: The state of each run, by id.
+        errors: The sentences that say why runs failed.
     """
 
-    plan: Plan
-    folder: Path
-    running: Mapping[str, float] = field(default_factory=dict)
-    states: Mapping[str, State] = field(init=False)
+    def __init__(self, plan: Plan, folder: Path, running: Mapping[str, float] = _NONE) -> None:
+        self.plan, self.folder, self.running = plan, folder, running
+        self.states: dict[str, State] = {}
+        self.errors: dict[str, str] = {}
+        for run in plan.runs:
+            found = look_at(folder, run)
+            self.states[run.id] = "waiting"  # also what another command works on
+            if found.state == "done":
+                self.states[run.id] = "done"
+            elif run.id in running:
+                self.states[run.id] = "running"
+            elif found.state == "failed":
+                self.states[run.id], self.errors[run.id] = "failed", found.reason
 
-    def __post_init__(self) -> None:
-        states: dict[str, State] = {}
-        for run in self.plan.runs:
-            state = state_of(self.folder, run)
-            states[run.id] = "running" if run.id in self.running and state != "done" else state
-        object.__setattr__(self, "states", states)
-
-    def count(self, state: State) -> int:
-        """How many runs are in a state."""
-        return Counter(self.states.values())[state]
-
-    def runs(self, *states: State) -> list[Run]:
+    def runs(self, *states: State) -> list[PlannedRun]:
         """The runs in any of these states, in the order of the plan."""
         return [run for run in self.plan.runs if self.states[run.id] in states]
 
+    def count(self, state: State) -> int:
+        """How many runs are in a state."""
+        return len(self.runs(state))
 
-def error_line(folder: Path, run: Run) -> str:
-    """The sentence that says why a run failed."""
-    try:
-        text = (folder / "runs" / run.id / "error.txt").read_text(encoding="utf-8")
-    except OSError:
-        return ""
-    error = text.partition("\nIts last output:\n")[0].strip()
-    return error.splitlines()[-1] if error else ""
+
+def refuse_conflicts(folder: Path, runs: Iterable[PlannedRun]) -> None:
+    """Refuse a study's folder in which a run's folder is damaged or holds another run.
+
+    Raises:
+        ValueError: The message names the first such run, what is wrong and what to do.
+    """
+    looks = [(run, look_at(folder, run, verify=True)) for run in runs]
+    found = [(run, look) for run, look in looks if look.state in CONFLICTS]
+    if found:
+        run, look = found[0]
+        more = f" ({len(found) - 1} more runs are like it)" if len(found) > 1 else ""
+        raise ValueError(
+            f"the run {run.id} in {folder / 'runs' / run.id} {look.reason.rstrip('.')}{more}: "
+            "delete that folder to do the run again, or choose another folder for the study."
+        )

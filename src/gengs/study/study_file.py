@@ -32,14 +32,30 @@ import itertools
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .config import from_json, nearest, to_json
-from .plan import Plan, Run, experiment_named
+from ..runs.config import from_json, nearest, to_json
+from .plan import Plan, PlannedRun
 
-_KEYS = ("name", "experiment", "base", "grid", "runs", "labels")
-_LABELS = ("table", "row", "column", "data")
+
+@dataclass(frozen=True)
+class _Labels:
+    table: str | None = None
+    row: str | None = None
+    column: str | None = None
+    data: str | None = None
+
+
+@dataclass(frozen=True)
+class _StudyFile:
+    experiment: str
+    name: str | None = None
+    base: dict[str, Any] = field(default_factory=dict)
+    grid: dict[str, list[Any]] = field(default_factory=dict)
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    labels: _Labels = field(default_factory=_Labels)
 
 
 def read_study(path: str | Path) -> Plan:
@@ -56,82 +72,58 @@ def read_study(path: str | Path) -> Plan:
         raise ValueError(f"there is no file {path}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not TOML: {error}") from error
-    for key in content:
-        if key not in _KEYS:
-            raise ValueError(f"unknown key {key!r} in {path}{nearest(key, _KEYS)}")
     if "experiment" not in content:
         raise ValueError(f'{path} does not say which experiment, such as experiment = "vae".')
-    name = content.get("name", path.stem)
-    if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name):
+    file = from_json(_StudyFile, content, str(path))
+    name = path.stem if file.name is None else file.name
+    if not re.fullmatch(r"[\w.-]+", name):
         raise ValueError(f"expected a name of letters, digits, '.', '_', '-', but got {name!r}.")
-    experiment = experiment_named(str(content["experiment"]), str(path))
-    templates = _templates(path, content)
+    templates = {"table": name, **_templates(file)}
     runs = []
-    for settings, where in _settings(path, content):
-        config = from_json(experiment.config_class, settings, where)
-        values = to_json(config)
-        labels = {"table": name} | {
-            label: _filled(template, values, f"{path} [labels]")
-            for label, template in templates.items()
-        }
-        runs.append(Run(experiment.name, config, labels))
+    for settings, section in _settings(file, path):
+        try:
+            run = PlannedRun(file.experiment, settings)
+            values = to_json(run.config)
+            labels = {label: _filled(text, values) for label, text in templates.items()}
+            runs.append(PlannedRun(file.experiment, run.config, labels))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{path} {section}: {error}") from error
     return Plan(name, "custom", tuple(runs))
 
 
-def _settings(path: Path, content: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+def _settings(file: _StudyFile, path: Path) -> Iterator[tuple[dict[str, Any], str]]:
     """The settings of each run, and where they come from."""
-    base, grid = _section(path, content, "base"), _section(path, content, "grid")
-    extra = _extra(path, content)
-    for key, values in grid.items():
-        if not isinstance(values, list) or not values:
-            raise ValueError(f"expected a list for {key!r} in {path} [grid], but got {values!r}.")
-        if key in base:
+    for key, values in file.grid.items():
+        if not values:
+            raise ValueError(f"expected a list for {key!r} in {path} [grid], but it is empty.")
+        if key in file.base:
             raise ValueError(f"{key!r} is in [base] and in [grid] of {path}.")
-    if grid or not extra:
-        for values in itertools.product(*grid.values()):
-            yield {**base, **dict(zip(grid, values, strict=True))}, f"{path} [base] and [grid]"
-    for number, settings in enumerate(extra, 1):
-        yield {**base, **settings}, f"{path} [[runs]] {number}"
+    if file.grid or not file.runs:
+        for point in itertools.product(*file.grid.values()):
+            yield {**file.base, **dict(zip(file.grid, point, strict=True))}, "[base] and [grid]"
+    for number, settings in enumerate(file.runs, 1):
+        yield {**file.base, **settings}, f"[[runs]] {number}"
 
 
-def _templates(path: Path, content: Mapping[str, Any]) -> dict[str, str]:
-    templates = _section(path, content, "labels")
-    for label, template in templates.items():
-        if label not in _LABELS:
-            raise ValueError(f"unknown label {label!r} in {path}{nearest(label, _LABELS)}")
-        if not isinstance(template, str):
-            raise ValueError(f"expected text for the label {label!r} in {path}.")
-    varied = [key for key in _section(path, content, "grid") if key not in ("seed", "data")]
-    varied += [key for one in _extra(path, content) for key in one if key not in ("seed", "data")]
-    column, *rows = dict.fromkeys(varied) or ("seed",)
-    default = {"column": f"{{{column}}}"}
+def _templates(file: _StudyFile) -> dict[str, str]:
+    """The labels, with ``{setting}`` where a setting's value belongs."""
+    names = itertools.chain(file.grid, *file.runs)
+    varied = dict.fromkeys(name for name in names if name not in ("seed", "data"))
+    column, *rows = varied or ("seed",)
+    usual = {"column": f"{{{column}}}"}
     if rows:
-        default["row"] = ", ".join(f"{{{key}}}" for key in rows)
-    if "data" in _section(path, content, "base") or "data" in _section(path, content, "grid"):
-        default["data"] = "{data}"
-    return default | templates
+        usual["row"] = ", ".join(f"{{{key}}}" for key in rows)
+    if "data" in file.base or "data" in file.grid:
+        usual["data"] = "{data}"
+    return usual | {label: text for label, text in vars(file.labels).items() if text is not None}
 
 
-def _extra(path: Path, content: Mapping[str, Any]) -> list[dict[str, Any]]:
-    extra = content.get("runs", [])
-    if not isinstance(extra, list) or not all(isinstance(one, dict) for one in extra):
-        raise ValueError(f"expected [[runs]] in {path} to be tables of settings.")
-    return extra
-
-
-def _section(path: Path, content: Mapping[str, Any], key: str) -> dict[str, Any]:
-    section = content.get(key, {})
-    if not isinstance(section, dict):
-        raise ValueError(f"expected [{key}] in {path} to be a table, but got {section!r}.")
-    return section
-
-
-def _filled(template: str, values: Mapping[str, Any], where: str) -> str:
+def _filled(template: str, values: Mapping[str, Any]) -> str:
     """``{prior}`` as the prior; nothing else is special."""
 
     def filled(match: re.Match[str]) -> str:
         if match[1] not in values:
-            raise ValueError(f"unknown setting {match[1]!r} in {where}{nearest(match[1], values)}")
+            raise ValueError(f"unknown setting {match[1]!r} in [labels]{nearest(match[1], values)}")
         value = values[match[1]]
         return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 

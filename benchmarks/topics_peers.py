@@ -1,0 +1,285 @@
+"""Topic models beside their peers, on corpora with labels: one command, resumable.
+
+    GENGS_DATA=... python -m benchmarks.topics_peers [--corpora 20news,rcv1-sample] [--topics 20,50]
+        [--seeds 0] [--models nmf,lda,urn] --out runs/peers > results/topics/peers.md
+
+Each model on each corpus with each seed is one JSON file in the folder; what is there is not run
+again, so that a killed command goes on, and the table is of what is there. Models are fitted to the
+training part and measured on both parts:
+
+- *completion*: perplexity per word of one half of each test document's tokens given the other half,
+  averaged over documents; for NMF, whose factors are no probabilities, there is none;
+- *NPMI in / out*: coherence of ten words of each topic, counted in whole documents of the training
+  and of the test part; *TD*: the share of different words among 25 of each topic;
+- *purity, NMI*: of the documents' strongest topics against their labels, test part;
+- *accuracy*: of logistic regression on the topics, fitted to the training part, on the test part;
+- time of the processor, one thread, for fitting and for transforming the test part, and how far the
+  process's resident set has grown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import sklearn
+import torch
+from sklearn.decomposition import NMF, LatentDirichletAllocation
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import normalized_mutual_info_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import gengs
+from gengs.data.text.corpus import Corpus
+from gengs.data.text.text_sets import load_corpus
+from gengs.metrics import npmi, topic_diversity
+from gengs.models import NVDM, BagEncoder
+from gengs.runs.atomic import write_atomically
+
+from .timing import machine
+
+COLUMNS = {
+    "completion": "completion", "npmi_in": "NPMI in", "npmi_out": "NPMI out", "td": "TD",
+    "product": "NPMI out × TD", "purity": "purity", "nmi": "NMI", "accuracy": "accuracy",
+    "fit": "fit, s", "transform": "transform, s", "memory": "MiB",
+}  # fmt: skip
+
+
+class Peer:
+    """A model by its topics' words, its documents' topics, and how it completes documents."""
+
+    def __init__(self, fit: Callable[[Any], object], transform: Callable[[Any], Any],
+                 words: Callable[[int], Any], predict: Any = None) -> None:  # fmt: skip
+        self.fit, self.transform, self.words, self.predict = fit, transform, words, predict
+
+
+def nmf(topics: int, seed: int, corpus: Corpus) -> Peer:
+    weights, model = (
+        TfidfTransformer(sublinear_tf=True),
+        NMF(topics, random_state=seed, max_iter=400),
+    )
+    return Peer(
+        lambda x: model.fit(weights.fit_transform(x)),
+        lambda x: model.transform(weights.transform(x)),
+        lambda top: np.argsort(-model.components_, 1)[:, :top],
+    )
+
+
+def lda(topics: int, seed: int, corpus: Corpus) -> Peer:
+    model = LatentDirichletAllocation(topics, random_state=seed)
+
+    def shares() -> Any:
+        return model.components_ / model.components_.sum(1, keepdims=True)
+
+    return Peer(
+        model.fit,
+        model.transform,
+        lambda top: np.argsort(-model.components_, 1)[:, :top],
+        lambda given, rest: _mixture(model.transform(given), shares(), rest),
+    )
+
+
+def gensim_lda(topics: int, seed: int, corpus: Corpus) -> Peer:
+    from gensim.matutils import Sparse2Corpus, corpus2dense  # type: ignore[import-untyped]
+    from gensim.models import LdaModel  # type: ignore[import-untyped]
+
+    held: dict[str, Any] = {}
+
+    def rows(x: Any) -> Any:
+        return Sparse2Corpus(scipy.sparse.csc_matrix(x), documents_columns=False)
+
+    def fit(x: Any) -> None:
+        held["model"] = LdaModel(
+            rows(x), topics, id2word=dict(enumerate(corpus.vocabulary)), passes=10,
+            random_state=seed, alpha="auto", eta="auto",
+        )  # fmt: skip
+
+    def transform(x: Any) -> Any:
+        found = held["model"].get_document_topics(rows(x), minimum_probability=0)
+        return corpus2dense(found, topics, x.shape[0]).T
+
+    return Peer(
+        fit,
+        transform,
+        lambda top: np.argsort(-held["model"].get_topics(), 1)[:, :top],
+        lambda given, rest: _mixture(transform(given), held["model"].get_topics(), rest),
+    )
+
+
+def _mixture(theta: Any, beta: Any, rest: Any) -> Any:
+    """The log-probability of each document's words, from its mixture of topics."""
+    rest = rest.tocoo()
+    logs = np.log(np.einsum("nk,kn->n", theta[rest.row], beta[:, rest.col]).clip(1e-12))
+    return np.bincount(rest.row, rest.data * logs, rest.shape[0])
+
+
+def ours(**settings: Any) -> Callable[[int, int, Corpus], Peer]:
+    """``gengs.TopicModel``, with these settings; ``gaussian`` for Gaussian topics in its place."""
+
+    def build(topics: int, seed: int, corpus: Corpus) -> Peer:
+        given = dict(settings)
+        gaussian = given.pop("gaussian", False)
+        model = _Gaussian if gaussian else gengs.TopicModel
+        fitted = model(topics, random_state=seed, **given)
+
+        def predict(given: Any, rest: Any) -> Any:
+            network = fitted.network_
+            parts = []
+            for start in range(0, given.shape[0], 256):
+                part = slice(start, start + 256)
+                known, hidden = (torch.from_numpy(x[part].toarray()).float() for x in (given, rest))
+                parts.append(network.predictive(known, hidden, 20).numpy())
+            return np.concatenate(parts)
+
+        return Peer(
+            fitted.fit,
+            fitted.transform,
+            lambda top: fitted.network_.decoder.gains().topk(top, -1).indices.numpy(),
+            predict,
+        )
+
+    return build
+
+
+class _Gaussian(gengs.TopicModel):
+    """The Gaussian neighbour, trained as ours is."""
+
+    def _build(self, words: int, unigram: Any = None) -> None:
+        super()._build(words, unigram)
+        network = NVDM(BagEncoder(words, self.hidden), self.n_components, 2, words=self.words,
+                       unigram=unigram)  # fmt: skip
+        self.network_: Any = network
+
+
+MODELS: dict[str, tuple[str, Callable[[int, int, Corpus], Peer]]] = {
+    "nmf": ("NMF (tf-idf)", nmf),
+    "lda": ("LDA (scikit-learn)", lda),
+    "gensim": ("LDA (gensim, 10 passes)", gensim_lda),
+    "gaussian": ("Gaussian topics, urn", ours(gaussian=True)),
+    "urn": ("ours, urn", ours()),
+    "multinomial": ("ours, multinomial", ours(words="multinomial")),
+    "layers": ("ours, urn, 20 super-topics", ours(super_topics=(20,), rates=(3.0, 10.0))),
+}
+OURS = ("gaussian", "urn", "multinomial", "layers")
+
+
+def measure(model: str, name: str, topics: int, seed: int) -> dict[str, float]:
+    """Everything about one fit."""
+    torch.set_num_threads(1)
+    train, test = load_corpus(name)
+    peer = MODELS[model][1](topics, seed, train)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    begin = time.process_time()
+    peer.fit(train.counts)
+    found = {"fit": time.process_time() - begin}
+    begin = time.process_time()
+    inside, outside = peer.transform(train.counts), None
+    begin = time.process_time()
+    outside = peer.transform(test.counts)
+    found["transform"] = time.process_time() - begin
+    found["memory"] = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    words = peer.words(10).tolist()
+    found["npmi_in"] = float(npmi(words, train.counts).mean())
+    found["npmi_out"] = float(npmi(words, test.counts).mean())
+    found["td"] = topic_diversity(peer.words(25).tolist())
+    found["product"] = found["npmi_out"] * found["td"]
+    if train.labels is not None and test.labels is not None:
+        usual = np.median(inside, 0) if model in OURS else 0.0
+        strongest = np.argmax(outside - usual, 1)
+        table = np.zeros((topics, int(test.labels.max()) + 1))
+        np.add.at(table, (strongest, test.labels.astype(int)), 1)
+        found["purity"] = table.max(1).sum() / table.sum()
+        found["nmi"] = normalized_mutual_info_score(test.labels, strongest)
+        classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
+        found["accuracy"] = classifier.fit(inside, train.labels).score(outside, test.labels)
+    if peer.predict is not None:
+        counts = scipy.sparse.csr_array(test.counts).astype(np.int64)
+        given = counts.copy()
+        given.data = np.random.default_rng(0).binomial(counts.data, 0.5)
+        rest = scipy.sparse.csr_array(counts - given)
+        lengths = np.asarray(rest.sum(1)).ravel()
+        logs = peer.predict(given, rest)[lengths > 0] / lengths[lengths > 0]
+        found["completion"] = float(np.exp(-logs.mean()))
+    return {key: float(value) for key, value in found.items()}
+
+
+def table(folder: Path, name: str, topics: int) -> None:
+    """Print the means over seeds of one corpus and number of topics."""
+    head = ["model", "seeds", *COLUMNS.values()]
+    lines = []
+    for model, (title, _) in MODELS.items():
+        files = sorted(folder.glob(f"{model}.{name}.{topics}.*.json"))
+        runs = [json.loads(file.read_text()) for file in files]
+        if runs:
+            cells = [
+                f"{np.mean([run[key] for run in runs]):{_digits(key)}}" if key in runs[0] else ""
+                for key in COLUMNS
+            ]
+            lines.append(f"| {' | '.join([title, str(len(runs)), *cells])} |")
+    if lines:
+        print(f"## {name}, {topics} topics\n\n| {' | '.join(head)} |")
+        print("| --- |" + " ---: |" * (len(head) - 1))
+        print("\n".join(lines), "\n")
+
+
+def _digits(key: str) -> str:
+    return ".3f" if key not in ("completion", "fit", "transform", "memory") else ".1f"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--corpora", default="20news,reuters,rcv1-sample,imdb")
+    parser.add_argument("--topics", default="20,50")
+    parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--out", type=Path, default=Path("runs/peers"))
+    parser.add_argument("--one", help="measure this one, in a process of its own")
+    given = parser.parse_args()
+    if given.one:
+        model, name, topics, seed = given.one.split(".")
+        print(json.dumps(measure(model, name, int(topics), int(seed))))
+        return
+    given.out.mkdir(parents=True, exist_ok=True)
+    corpora, sizes = given.corpora.split(","), given.topics.split(",")
+    jobs = [
+        f"{model}.{name}.{topics}.{seed}"
+        for seed in given.seeds.split(",")
+        for topics in sizes
+        for name in corpora
+        for model in given.models.split(",")
+    ]
+    for job in jobs:
+        file = given.out / f"{job}.json"
+        if not file.exists():
+            command = [sys.executable, "-m", "benchmarks.topics_peers", "--one", job]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                print(f"{job} failed: {done.stderr.splitlines()[-1:]}", file=sys.stderr)
+                continue
+            write_atomically(file, done.stdout.splitlines()[-1].encode())
+    print("# Topic models beside their peers\n")
+    print(f"`GENGS_DATA=... python -m benchmarks.topics_peers {' '.join(sys.argv[1:])}`\n")
+    print(
+        f"{machine()}, gengs {gengs.__version__}, scikit-learn {sklearn.__version__}, Python "
+        f"{platform.python_version()}. The columns are explained in `benchmarks/topics_peers.py`. "
+        "Means over seeds; one thread.\n"
+    )
+    for name in corpora:
+        for topics in sizes:
+            table(given.out, name, int(topics))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Applications for people with data rather than with a paper."""

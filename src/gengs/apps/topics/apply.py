@@ -1,0 +1,165 @@
+"""A model's folder, and the topics of new documents by it.
+
+``model.safetensors`` is what :meth:`gengs.TopicModel.save` writes, and ``text.json`` beside it says
+how documents were split into words, so that later ones are split the same way.
+"""
+
+from __future__ import annotations
+
+__all__ = ["SavedModel", "apply", "load_model", "save_model"]
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice, tee
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+
+from ...data.text.counting import CountedDocument, Tally, count_words
+from ...data.text.vocabulary import Words
+from ...models.topics.count_input import column_words
+from ...models.topics.topic_model import TopicModel
+from ...runs.atomic import write_atomically
+from ...runs.sanitise import printable
+from .mixtures import write_mixtures
+from .source import CountSource, Label, Source, excerpt, open_source
+
+if TYPE_CHECKING:
+    from .topics_command import TopicsApply
+
+_WEIGHTS, _TEXT = "model.safetensors", "text.json"
+_BATCH = 512
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A model, and how to split text for it."""
+
+    model: TopicModel
+    words: Words | None
+    """None if the model was fitted to counts."""
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The words of the columns."""
+        return column_words(self.model, None)
+
+
+def save_model(folder: Path, model: TopicModel, words: Words | None) -> None:
+    """Write the folder; the weights come last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = {"least_letters": None if words is None else words.least_letters}
+    write_atomically(folder / _TEXT, (json.dumps(text) + "\n").encode())
+    model.save(folder / _WEIGHTS)
+
+
+def load_model(path: Path) -> SavedModel:
+    """The model in a file, in a model's folder, or in the folder of ``gengs topics fit``.
+
+    Raises:
+        FileNotFoundError: If there is none, or it is not finished.
+        ValueError: If it is damaged.
+    """
+    file = path
+    if path.is_dir():
+        places = [path / _WEIGHTS, path / "model" / _WEIGHTS]
+        found = [place for place in places if place.is_file()]
+        if not found:
+            hint = ""
+            if (path / "corpus.json").exists():
+                hint = "; go on with gengs topics fit ... --resume"
+            elif (path / "records.jsonl").exists():
+                hint = ": it is the folder of another command, and gengs topics fit is the one "
+                hint += "that writes a model to use on documents"
+            raise FileNotFoundError(f"{path} has no finished topic model{hint}.")
+        file = found[0]
+    model = TopicModel.load(file)
+    settings = file.parent / _TEXT
+    words = None
+    if settings.is_file():
+        try:
+            least = json.loads(settings.read_bytes())["least_letters"]
+            words = None if least is None else Words(int(least))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{settings} is damaged: {error}") from None
+    return SavedModel(model, words)
+
+
+def apply(command: TopicsApply) -> None:
+    """Write the intensities, and say what was met.
+
+    Raises:
+        ValueError: If the file cannot be read, or none of its words is known.
+    """
+    if command.out.suffix not in (".csv", ".npy"):
+        raise ValueError(f"expected a .csv or .npy file to write, but got {command.out}.")
+    if command.refine < 0:
+        raise ValueError(f"expected a --refine of at least 0, but got {command.refine}.")
+    saved = load_model(command.model)
+    saved.model.n_refine = command.refine
+    source = open_source(command.corpus, command.reading)
+    tally = Tally()
+    documents = _counted(source, saved, tally, command.model)
+    command.out.parent.mkdir(parents=True, exist_ok=True)
+    table, array = (command.out if command.out.suffix == s else None for s in (".csv", ".npy"))
+    batches = _batches(documents, len(saved.vocabulary), tally, command.corpus)
+    write_mixtures(saved.model, batches, table, array, command.values)
+    share = tally.known / max(tally.known + tally.unknown, 1)
+    without = f"; documents without any: {tally.empty:,}" if tally.empty else ""
+    print(
+        f"{tally.documents:,} documents; words in the model's vocabulary: {tally.known:,}, "
+        f"{share:.0%} of all{without}"
+    )
+    print(printable(f"written: {command.out}"))
+
+
+def _batches(
+    documents: Iterator[tuple[Label, CountedDocument]], words: int, tally: Tally, path: Path
+) -> Iterator[tuple[list[Label], Any]]:
+    """Some documents at a time; an error at their end, before a file appears, if no word is known.
+
+    Yields:
+        Labels, and counts as a sparse matrix.
+    """
+    while part := list(islice(documents, _BATCH)):
+        ends = np.cumsum([0, *(len(document.columns) for _, document in part)])
+        columns = np.concatenate([np.asarray(d.columns, np.int32) for _, d in part])
+        counts = np.concatenate([np.asarray(d.counts, np.float32) for _, d in part])
+        matrix = scipy.sparse.csr_array((counts, columns, ends), shape=(len(part), words))
+        yield [label for label, _ in part], matrix
+    if tally.documents and not tally.known:
+        raise ValueError(f"no word of {path} is in the model's vocabulary.")
+
+
+def _counted(
+    source: Source, saved: SavedModel, tally: Tally, path: Path
+) -> Iterator[tuple[Label, CountedDocument]]:
+    if isinstance(source, CountSource):
+        return zip(source.labels(), _translated(source, saved.vocabulary, tally), strict=True)
+    if saved.words is None:
+        raise ValueError(
+            f"{path} was fitted to counts and does not know how to read text; expected .npz or "
+            ".feat."
+        )
+    split = saved.words
+    one, other = tee(source.documents)
+    rows = count_words((split(document.text) for document in one), saved.vocabulary, tally)
+    about = (Label(d.line, d.name, excerpt(d.text)) for d in other)
+    return zip(about, rows, strict=True)
+
+
+def _translated(source: CountSource, known: list[str], tally: Tally) -> Iterator[CountedDocument]:
+    """Counts in the columns of another vocabulary, of the words that it knows."""
+    column = {word: number for number, word in enumerate(known)}
+    places = [column.get(word) for word in source.vocabulary]
+    for document in source.counted():
+        pairs = list(zip(document.columns, document.counts, strict=True))
+        found = sorted((place, n) for c, n in pairs if (place := places[c]) is not None)
+        tally.documents += 1
+        tally.empty += not found
+        tally.known += round(sum(n for _, n in found))
+        tally.unknown += round(sum(n for c, n in pairs if places[c] is None))
+        yield CountedDocument([place for place, _ in found], [n for _, n in found])

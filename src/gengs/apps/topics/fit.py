@@ -1,0 +1,255 @@
+"""``gengs topics fit`` from the first line of the file to the page.
+
+A ``TopicModel`` is trained by the engine, with checkpoints, so that a killed command goes on.
+Documents without words teach nothing and are left out of the training. The held-out ones measure
+the perplexity, per document and from exact draws (:mod:`gengs.models.topics.topic_network`).
+"""
+
+from __future__ import annotations
+
+__all__ = ["fit"]
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...data.batches import Batches
+from ...data.text.corpus import Corpus
+from ...data.text.vocabulary import Words
+from ...metrics import inverted_rbo, npmi, topic_diversity
+from ...models.topics.count_input import read_counts_of
+from ...models.topics.topic_model import TopicModel
+from ...models.topics.topic_network import perplexity
+from ...models.topics.topic_settings import default_passes
+from ...models.topics.topic_training import in_order, topic_optimizer, topic_task
+from ...models.topics.topic_words import topics_as_json
+from ...runs.atomic import write_atomically
+from ...runs.json_lines import dumps
+from ...runs.machine import without_subnormals
+from ...runs.manifest import command as command_line
+from ...runs.random_state import seed_everything
+from ...runs.records import folder_lock
+from ...runs.sanitise import printable
+from ...runs.training import Machine, Task, Training, train
+from .apply import save_model
+from .ingest import Ingested, ingest
+from .mixtures import Mixtures, write_mixtures
+from .source import Label, Source, TextSource, open_source
+from .topics_page import render_page
+
+if TYPE_CHECKING:
+    from .topics_command import FitConfig, TopicsFit
+
+_WORDS = 15  # of a topic, in the files
+_HELD_OUT = 2000
+_EVALUATIONS = 8
+_LARGE = 50_000_000  # entries: from here on, rows are read in blocks
+_BATCH = 512
+
+
+@without_subnormals()
+def fit(command: TopicsFit) -> None:
+    """Do what is left to do, and say where the results are."""
+    config, out = command.config, command.out
+    config.check()
+    say = print if command.progress else _silent
+    source = open_source(command.corpus, config.reading)
+    _check_folder(out, command.resume)
+    if command.corpus.is_dir() and command.corpus.resolve() in out.resolve().parents:
+        raise ValueError(f"expected a folder to write outside of {command.corpus}, but got {out}.")
+    with _folder(out), folder_lock(out):
+        ingested = ingest(source, config, out, say)
+        kind = "words" if isinstance(source, TextSource) else "counts"
+        say(f"{ingested.tally}" if kind == "words" else f"{ingested.corpus}")
+        seed_everything(config.seed)
+        model, task, training = build(config, ingested.corpus)
+        machine = Machine(
+            resume=True,  # the folder is new, or its settings were compared
+            accelerator="auto",
+            checkpoint_seconds=command.checkpoint_seconds,
+            progress=command.progress,
+        )
+        records = train(
+            task,
+            out / "run",
+            config,
+            training,
+            machine,
+            seed=config.seed,
+            experiment="topics fit",
+        )
+        finish(model, records, ingested.corpus)
+        words = Words(config.least_letters) if isinstance(source, TextSource) else None
+        say("writing the documents' topics")
+        seen = write_mixtures(
+            model,
+            _labelled(source, ingested.corpus),
+            out / "document_topics.csv",
+            out / "document_topics.npy",
+        )
+        write_results(out, source, ingested, model, records, seen)
+        save_model(out / "model", model, words)
+    last = [record for record in records if record["kind"] == "evaluation"][-1]
+    shown = {
+        "perplexity_test": "held-out perplexity",
+        "npmi": "NPMI",
+        "diversity": "diversity",
+    }
+    print(", ".join(f"{name} {last[key]:.4g}" for key, name in shown.items() if key in last))
+    print(printable(f"page: {(out / 'index.html').resolve()}"))
+
+
+def write_results(
+    out: Path,
+    source: Source,
+    ingested: Ingested,
+    model: Any,
+    records: list[dict[str, Any]],
+    seen: Mixtures,
+) -> None:
+    """Write the topics as text, as JSON and as a page."""
+    vocabulary = list(ingested.corpus.vocabulary)
+    found = topics_as_json(model.network_, vocabulary, _WORDS)
+    lines = [
+        f"{number}	{printable(' '.join(topic['words']))}	{100 * topic['share']:.1f} %"
+        f"	{topic['note']}"
+        for number, topic in enumerate(found["topics"])
+    ]
+    text = "".join(f"{line.rstrip()}\n" for line in lines)
+    write_atomically(out / "topics.txt", text.encode("utf-8", "replace"))
+    write_atomically(out / "topics.json", (dumps(found, indent=2) + "\n").encode())
+    page = render_page(
+        title=source.path.resolve().name if source.path else "Descriptions of Debian packages",
+        ingested=ingested,
+        found=found,
+        records=records,
+        seen=seen,
+        command=command_line(),
+    )
+    write_atomically(out / "index.html", page.encode("utf-8", "replace"))
+
+
+def _check_folder(out: Path, resume: bool) -> None:
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"expected a folder to write, but {out} is a file.")
+    there = sorted(item.name for item in out.iterdir()) if out.exists() else []
+    # what a command that was killed early leaves, and what is made anew
+    ours = {".lock", ".corpus.partial", ".corpus.json.partial"}
+    if (out / "corpus" / "corpus.json").exists():
+        ours.add("corpus")
+    begun = (out / "corpus.json").exists()
+    foreign = [name for name in there if name not in ours]
+    if foreign and not begun:
+        raise ValueError(f"expected a new or empty folder, but {out} holds {foreign[0]!r}.")
+    if begun and not resume:
+        raise ValueError(f"{out} already holds topics: add --resume, or choose another folder.")
+
+
+@contextmanager
+def _folder(out: Path) -> Iterator[None]:
+    """Make the folder; where nothing was written to a new one, nothing is left of it."""
+    new = not out.exists()
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        if new and {item.name for item in out.iterdir()} <= {".lock"}:
+            (out / ".lock").unlink(missing_ok=True)
+            out.rmdir()
+        raise
+
+
+def _silent(text: str) -> None:
+    """Say nothing."""
+
+
+def _labelled(source: Source, corpus: Corpus) -> Iterator[tuple[list[Label], Any]]:
+    """The labels and counts of some documents at a time."""
+    labels = source.labels()
+    for start in range(0, len(corpus), _BATCH):
+        yield list(islice(labels, _BATCH)), corpus.counts[start : start + _BATCH]
+
+
+# ------------------------------------------------------------------------------------- training
+
+
+def build(config: FitConfig, corpus: Corpus) -> tuple[TopicModel, Task, Training]:
+    """The model, what to do with it, and for how long."""
+    rows, held_out = _split(config, corpus)
+    size = min(config.batch_size, len(rows))
+    block = 64 if len(corpus.data) > _LARGE else 1
+    data = Batches(corpus, size, config.seed, rows=rows, block=block)
+    epochs = config.epochs or default_passes(len(data))
+    steps = epochs * len(data)
+    model = TopicModel(
+        config.topics,
+        super_topics=config.super_topics,
+        words=config.words,
+        gradient=config.estimator,
+        hidden=config.hidden,
+        topic_penalty=config.topic_penalty,
+        turn=config.turn,
+        max_iter=epochs,
+        batch_size=size,
+        learning_rate=config.learning_rate,
+        random_state=config.seed,
+    )
+    # as fit() does, but the loop is the engine's
+    model._begin(read_counts_of(model, corpus, reset=True))
+    task = topic_task(
+        model.network_,
+        data,
+        topic_optimizer(model.network_, config.learning_rate, model.weight_decay),
+        steps=steps,
+        weigh=model.weigh,
+        topic_penalty=config.topic_penalty,
+        turn=config.turn,
+        evaluate=_evaluation(model, corpus, held_out),
+    )
+    every = max(1, epochs // _EVALUATIONS) * len(data)
+    return model, task, Training(steps=steps, record_every=len(data), evaluate_every=every)
+
+
+def finish(model: TopicModel, records: list[dict[str, Any]], corpus: Corpus) -> TopicModel:
+    """The model as ``fit`` would have left it, on the CPU and with its history."""
+    model.network_.cpu().eval()
+    passes = [record for record in records if record["kind"] == "train"]
+    model.trainer_.history = [
+        {"epoch": float(number), "loss": float(record["nats_per_word"])}
+        for number, record in enumerate(passes, 1)
+    ]
+    model.trainer_.epochs = len(passes)
+    model._settle(corpus, sort=True)
+    return model
+
+
+def _split(config: FitConfig, corpus: Corpus) -> tuple[Any, Any]:
+    filled = np.flatnonzero(np.diff(corpus.indptr) > 0)
+    held = min(int(len(filled) * config.held_out), _HELD_OUT)
+    if len(filled) - held < 1:
+        raise ValueError(f"expected documents to train on, but {len(filled)} have words.")
+    order = np.random.default_rng(config.seed).permutation(filled)
+    return np.sort(order[held:]), np.sort(order[:held])
+
+
+def _evaluation(model: TopicModel, corpus: Corpus, held_out: Any) -> Callable[[], dict[str, float]]:
+    def evaluate() -> dict[str, float]:
+        values = {}
+        if len(held_out):
+            device = next(model.network_.parameters()).device
+            batches = (batch.to(device) for batch in in_order(corpus, held_out))
+            found = perplexity(model.network_, batches, model.n_draws)
+            values["perplexity_test"] = found.document
+            values["perplexity_test_corpus"] = found.corpus
+            values["kl_test"] = found.kl
+        words = [topic.words for topic in model.topics(10)]
+        values["npmi"] = float(npmi(words, corpus).mean())
+        values["diversity"] = topic_diversity(words)
+        values["inverted_rbo"] = inverted_rbo(words)
+        return values
+
+    return evaluate

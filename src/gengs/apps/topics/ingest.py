@@ -1,0 +1,120 @@
+"""From documents to a corpus on disk, once: a resumed command finds it there.
+
+``corpus/`` in the command's folder are the counts, and ``corpus.json`` beside it says what they
+were made from and what was met on the way. The latter is written last: without it, the counts are
+made anew.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Ingested", "ingest"]
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ...data.text.corpus import Corpus
+from ...data.text.counting import CountedDocument, Tally, count_words, write_corpus
+from ...data.text.documents import text_files
+from ...data.text.vocabulary import Words, choose_vocabulary, read_stop_words
+from ...runs.atomic import write_atomically
+from ...runs.config import to_json
+from .source import CountSource, Source
+from .topics_command import FitConfig
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """A corpus, and how it came to be."""
+
+    corpus: Corpus
+    tally: Tally
+
+
+def ingest(source: Source, config: FitConfig, folder: Path, say: Say) -> Ingested:
+    """The counts of all documents, from ``folder`` if they are there.
+
+    Raises:
+        ValueError: If the folder's counts are of another file or of other settings, or if nothing
+            is left to count.
+    """
+    facts_file, corpus_folder = folder / "corpus.json", folder / "corpus"
+    facts = {"config": to_json(config), "source": _identity(source)}
+    if facts_file.exists():
+        try:
+            known = json.loads(facts_file.read_bytes())
+        except ValueError as error:
+            raise ValueError(f"{facts_file} is damaged: {error}") from error
+        _compare(folder, known, facts)
+        return Ingested(Corpus.open(corpus_folder), Tally(**known["tally"]))
+    shutil.rmtree(corpus_folder, ignore_errors=True)
+    tally = Tally()
+    corpus = _count(source, config, corpus_folder, tally, say)
+    if tally.documents == tally.empty:
+        shutil.rmtree(corpus_folder)
+        raise ValueError("expected documents with words in them, but all are empty.")
+    text = json.dumps({**facts, "tally": asdict(tally)}, indent=2)
+    write_atomically(facts_file, (text + "\n").encode())
+    return Ingested(corpus, tally)
+
+
+def _count(source: Source, config: FitConfig, folder: Path, tally: Tally, say: Say) -> Corpus:
+    if isinstance(source, CountSource):
+        return write_corpus(_tallied(source, tally), source.vocabulary, folder)
+    split = Words(config.least_letters)
+    stop = read_stop_words(config.stop_words)
+    say("reading the documents for their vocabulary")
+    vocabulary = choose_vocabulary(
+        (split(document.text) for document in source.documents),
+        stop,
+        min_df=config.min_df,
+        max_df=config.max_df,
+        size=config.size,
+    )
+    say(f"{len(vocabulary):,} words; counting them")
+    texts = (split(document.text) for document in source.documents)
+    return write_corpus(count_words(texts, vocabulary, tally), vocabulary, folder)
+
+
+def _tallied(source: CountSource, tally: Tally) -> Any:
+    for document in source.counted():
+        tally.documents += 1
+        tally.empty += not document.columns
+        tally.known += round(sum(document.counts))
+        yield CountedDocument(document.columns, document.counts)
+
+
+def _identity(source: Source) -> dict[str, Any]:
+    """What a file or a folder can be known again by, without reading it."""
+    if source.path is None:
+        return {"path": "sample", "bytes": 0, "changed": 0}
+    places = {source.path}
+    if source.path.is_dir():  # a file that is renamed, or gone, changes its folder
+        for file in text_files(source.path):
+            places |= {file, file.parent}
+    facts = [place.stat() for place in places]
+    return {
+        "path": str(source.path.resolve()),
+        "bytes": sum(fact.st_size for fact in facts),
+        "changed": max(fact.st_mtime_ns for fact in facts),
+    }
+
+
+def _compare(folder: Path, known: dict[str, Any], facts: dict[str, Any]) -> None:
+    if known["source"] != facts["source"]:
+        raise ValueError(
+            f"{folder} was begun with {known['source']['path']} as it was then, and that has "
+            "changed or is another one; choose another folder."
+        )
+    before, now = known["config"], facts["config"]
+    different = [f"{k}: {before.get(k)!r} -> {now[k]!r}" for k in now if before.get(k) != now[k]]
+    if different:
+        raise ValueError(
+            f"{folder} was begun with other settings: {'; '.join(different)}; resume it as it was, "
+            "or choose another folder."
+        )

@@ -1,0 +1,130 @@
+"""Where documents come from: text files, a file of counts, or the embedded sample.
+
+A source gives each document a label for people: its number, its line, its name, and how it begins.
+Files of counts have no text; the first words of a document stand for it.
+"""
+
+from __future__ import annotations
+
+__all__ = ["CountSource", "Label", "Source", "TextSource", "open_source"]
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...data.text.corpus import Corpus
+from ...data.text.counting import CountedDocument
+from ...data.text.counts_files import read_counts, read_vocabulary, stream_feat
+from ...data.text.documents import Document, TextFile
+from ...data.text.text_sets import sample_documents
+from .topics_command import Reading
+
+_EXCERPT = 280
+
+
+class Label(NamedTuple):
+    """What a person is told about a document."""
+
+    line: int
+    """Where it is in the file, counted from one."""
+    name: str
+    """What it is called, or nothing."""
+    excerpt: str
+    """How it begins."""
+
+
+@dataclass(frozen=True)
+class TextSource:
+    """Documents as text."""
+
+    path: Path | None
+    """The file or folder; none for the embedded sample."""
+    documents: Iterable[Document]
+
+    def labels(self) -> Iterator[Label]:
+        """The label of each document."""
+        for document in self.documents:
+            yield Label(document.line, document.name, excerpt(document.text))
+
+
+@dataclass(frozen=True)
+class CountSource:
+    """Documents as counts, with a vocabulary of their own."""
+
+    path: Path
+    vocabulary: list[str]
+
+    def counted(self) -> Iterator[CountedDocument]:
+        """The counts of each document."""
+        if self.path.suffix == ".feat":
+            for _, columns, counts in stream_feat(self.path, len(self.vocabulary)):
+                both = sorted(zip(columns, counts, strict=True))
+                yield CountedDocument([c for c, _ in both], [n for _, n in both])
+            return
+        corpus = Corpus(read_counts(self.path), self.vocabulary)
+        for start, end in zip(corpus.indptr[:-1], corpus.indptr[1:], strict=True):
+            yield CountedDocument(
+                corpus.indices[start:end].tolist(), corpus.data[start:end].tolist()
+            )
+
+    def labels(self) -> Iterator[Label]:
+        """The most frequent words of each document."""
+        for number, document in enumerate(self.counted(), 1):
+            pairs = sorted(zip(document.counts, document.columns, strict=True), reverse=True)
+            words = " ".join(self.vocabulary[column] for _, column in pairs[:30])
+            yield Label(number, "", excerpt(words))
+
+
+Source = TextSource | CountSource
+
+
+def open_source(corpus: Path, reading: Reading) -> Source:
+    """The documents of a file, of a folder, or of ``sample``, the embedded one.
+
+    Raises:
+        ValueError: If the file is of another kind, or lacks its vocabulary.
+        FileNotFoundError: If there is none.
+    """
+    if str(corpus) == "sample" and not corpus.exists():
+        sample = [Document(k, d.text, d.package) for k, d in enumerate(sample_documents(), 1)]
+        return TextSource(None, sample)
+    if not corpus.exists():
+        raise FileNotFoundError(f"there is no file or folder {corpus}.")
+    if corpus.suffix in (".npz", ".feat"):
+        if reading.vocabulary is None:
+            raise ValueError(
+                f"expected --vocabulary, a file with the word of each column, for {corpus}."
+            )
+        source = CountSource(corpus, read_vocabulary(reading.vocabulary))
+        if corpus.suffix == ".npz":
+            _check_columns(read_counts(corpus), source)
+        return source
+    if reading.vocabulary is not None:
+        raise ValueError("--vocabulary is for .npz and .feat files; text makes its own.")
+    file = TextFile(
+        corpus,
+        field=reading.field,
+        name_field=reading.name_field,
+        encoding=reading.encoding,
+        errors=reading.errors,
+        longest_line=reading.longest_line,
+    )
+    return TextSource(corpus, file)
+
+
+def excerpt(text: str) -> str:
+    """The beginning of a text, in one line, ended at a word."""
+    # half of a pair of surrogates, which JSON may hold, cannot be written
+    line = " ".join(text[: 4 * _EXCERPT].split()).encode("utf-8", "replace").decode()
+    if len(line) <= _EXCERPT:
+        return line
+    return line[:_EXCERPT].rsplit(" ", 1)[0] + " …"
+
+
+def _check_columns(counts: Any, source: CountSource) -> None:
+    if counts.shape[1] != len(source.vocabulary):
+        raise ValueError(
+            f"expected {counts.shape[1]} words in the vocabulary of {source.path}, but got "
+            f"{len(source.vocabulary)}."
+        )

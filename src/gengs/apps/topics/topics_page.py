@@ -1,0 +1,212 @@
+"""The topics as one HTML page: no script, no network, nothing but the file.
+
+Jinja escapes every string that it inserts, and the page's own head forbids scripts and requests:
+a word of somebody's documents stays a word.
+"""
+
+from __future__ import annotations
+
+__all__ = ["render_page", "training_curve"]
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from math import exp, isfinite, log
+from typing import Any
+
+from ... import __version__
+from .ingest import Ingested
+from .mixtures import Mixtures
+from .source import Label
+
+_SHOWN_WORDS = 10
+_NAMED_BY = 3  # words
+_WIDTH, _HEIGHT = 640, 260
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 34
+
+
+@dataclass(frozen=True)
+class Card:
+    """A topic on the page."""
+
+    number: int
+    title: str
+    words: tuple[tuple[str, float, float], ...]
+    """Word, width of its bar in percent, and how much more of a document it is."""
+    share: float
+    """Its part of all that tells documents apart, in percent."""
+    coherence: float
+    note: str
+    """Inactive, incoherent, or nothing."""
+    documents: tuple[tuple[Label, int, float], ...]
+    """Label, number, and how many deviations above the usual."""
+
+
+@dataclass(frozen=True)
+class TreeNode:
+    """A node of the tree: a topic, or one that stands above others."""
+
+    title: str
+    topic: int | None
+    """Which topic, at the tree's leaves."""
+    weight: float
+    """Compared with the strongest sibling, in percent."""
+    children: tuple[TreeNode, ...]
+
+
+def render_page(
+    *,
+    title: str,
+    ingested: Ingested,
+    found: dict[str, list[dict[str, Any]]],
+    records: list[dict[str, Any]],
+    seen: Mixtures,
+    command: str,
+) -> str:
+    """The page as text.
+
+    Args:
+        title: What the documents are called.
+        ingested: The corpus.
+        found: ``topics.json``.
+        records: Of the training.
+        seen: The documents with most of each topic.
+        command: What made this.
+    """
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["signed"] = _signed
+    cards = _cards(found["topics"], seen)
+    last = [record for record in records if record["kind"] == "evaluation"][-1]
+    return environment.from_string(_asset("page.html")).render(
+        title=title,
+        css=Markup(_asset("page.css")),
+        corpus=ingested.corpus,
+        tally=ingested.tally,
+        last=last,
+        cards=cards,
+        tree=_tree(found["hierarchy"], cards),
+        curve=training_curve(records),
+        command=command,
+        version=__version__,
+    )
+
+
+def _cards(topics: Sequence[dict[str, Any]], seen: Mixtures) -> list[Card]:
+    cards = []
+    for number, topic in enumerate(topics):
+        pairs = list(zip(topic["words"], topic["weights"], strict=True))[:_SHOWN_WORDS]
+        most = max((weight for _, weight in pairs), default=1.0) or 1.0
+        cards.append(
+            Card(
+                number,
+                _name(topic),
+                tuple((word, round(100 * max(w, 0) / most, 1), w) for word, w in pairs),
+                100 * topic["share"],
+                topic["coherence"],
+                topic["note"],
+                tuple((label, place + 1, rise) for rise, place, label in seen.leading[number]),
+            )
+        )
+    return cards
+
+
+def _tree(hierarchy: Sequence[dict[str, Any]], cards: list[Card]) -> tuple[TreeNode, ...]:
+    """Super-topics from above; a topic hangs on every super-topic that raises it much."""
+
+    def node(found: dict[str, Any], most: float) -> TreeNode:
+        weight = 100 * float(found.get("weight", most)) / most
+        if "topic" in found:
+            card = cards[found["topic"]]
+            return TreeNode(card.title, card.number, weight, ())
+        strongest = max((child["weight"] for child in found["children"]), default=0.0) or 1.0
+        children = tuple(node(child, strongest) for child in found["children"])
+        return TreeNode(_name(found), None, weight, children)
+
+    return tuple(node(root, 1.0) for root in hierarchy)
+
+
+def _name(topic: dict[str, Any]) -> str:
+    """A topic is called by its first words."""
+    return ", ".join(topic["words"][:_NAMED_BY])
+
+
+def _signed(number: float, digits: int = 2) -> str:
+    """With a minus sign of its own, and no negative zero."""
+    return f"{round(number, digits) + 0.0:.{digits}f}".replace("-", "−")
+
+
+def _asset(name: str) -> str:
+    return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class CurveDrawing:
+    """Lines and ticks in the drawing's coordinates."""
+
+    width: int
+    height: int
+    trained: str
+    """The points of the line of the training documents."""
+    held_out: tuple[tuple[float, float], ...]
+    """The points of the held-out ones."""
+    across: tuple[tuple[float, str], ...]
+    """Ticks: places and texts."""
+    up: tuple[tuple[float, str], ...]
+    last: str
+    """In words."""
+
+
+def training_curve(records: list[dict[str, Any]]) -> CurveDrawing | None:
+    """The curve of a run's records, a drawing that needs no script; with two passes or more.
+
+    Two lines over the passes: the perplexity of the documents trained on, as training saw it, and
+    that of the held-out ones.
+    """
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
+    trained = [
+        (r["step"], exp(min(r["nats_per_word"], 50))) for r in records if r["kind"] == "train"
+    ]
+    held_out = [
+        (r["step"], r["perplexity_test"])
+        for r in records
+        if r["kind"] == "evaluation" and "perplexity_test" in r
+    ]
+    points = [(s, v) for s, v in [*trained, *held_out] if isfinite(v) and v > 0]
+    if len(trained) < 2 or not points:
+        return None
+    pass_steps = trained[0][0]
+    last = trained[-1][0]
+    low = log(min(v for _, v in points)) - 0.03
+    high = log(max(v for _, v in points)) + 0.03
+
+    def across(step: float) -> float:
+        return round(_LEFT + (_WIDTH - _LEFT - _RIGHT) * step / last, 1)
+
+    def up(value: float) -> float:
+        share = (log(value) - low) / (high - low)
+        return round(_HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * share, 1)
+
+    passes = last / pass_steps
+    wide = high - low > log(4)
+    locate = LogLocator(subs=(1, 2, 5)) if wide else MaxNLocator(4, steps=[1, 2, 5, 10])
+    heights = [v for v in locate.tick_values(exp(low), exp(high)) if exp(low) <= v <= exp(high)]
+    places = [p for p in MaxNLocator(5, integer=True).tick_values(0, passes) if p <= passes]
+    summary = f"Over {passes:.0f} passes, training went from {trained[0][1]:,.0f} to "
+    summary += f"{trained[-1][1]:,.0f}"
+    if held_out:
+        summary += f"; held-out documents ended at {held_out[-1][1]:,.0f}"
+    return CurveDrawing(
+        _WIDTH,
+        _HEIGHT,
+        " ".join(f"{across(s)},{up(v)}" for s, v in trained),
+        tuple((across(s), up(v)) for s, v in held_out),
+        tuple((across(p * pass_steps), f"{p:g}") for p in places),
+        tuple((up(v), f"{v:,.0f}") for v in heights),
+        summary + ".",
+    )

@@ -1,0 +1,109 @@
+"""``gengs topics show``: the topics of a model, as a list or as JSON."""
+
+from __future__ import annotations
+
+__all__ = ["TopicsShow"]
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from ...runs.config import check_least
+from ...runs.json_lines import loads
+from ...runs.sanitise import printable
+
+Topics = dict[str, list[dict[str, Any]]]
+
+_NAMED_BY = 4  # words
+
+
+@dataclass(frozen=True)
+class TopicsShow:
+    """List the topics of a model."""
+
+    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
+    """The folder that gengs topics fit wrote, or a model in it."""
+    top: int = 8
+    """How many words of each topic."""
+    json: bool = False
+    """Print JSON instead of a table."""
+
+    def run(self) -> None:
+        """Print the topics."""
+        check_least(self, {"top": 1})
+        found = self._listed() or self._read()
+        if self.json:
+            sys.stdout.write(json.dumps(found, indent=2) + "\n")
+            return
+        _print(found)
+
+    def _listed(self) -> Topics | None:
+        """The topics as gengs topics fit listed them, where it listed as many words."""
+        try:
+            found: Topics = loads((self.model / "topics.json").read_bytes())
+            if min(len(topic["words"]) for topic in found["topics"]) < self.top:
+                return None
+            return {part: _cut(rows, self.top) for part, rows in found.items()}
+        except (OSError, ValueError, LookupError, TypeError):
+            return None
+
+    def _read(self) -> Topics:
+        """The topics by the model itself."""
+        from ...models.topics.topic_words import topics_as_json
+        from .apply import load_model
+
+        saved = load_model(self.model)
+        return topics_as_json(saved.model.network_, saved.vocabulary, self.top)
+
+
+def _cut(value: Any, top: int) -> Any:
+    """The same with at most ``top`` words, and their weights, in each list of words."""
+    if isinstance(value, dict):
+        listed = {"words", "weights"}
+        return {k: v[:top] if k in listed else _cut(v, top) for k, v in value.items()}
+    return [_cut(item, top) for item in value] if isinstance(value, list) else value
+
+
+def _print(found: dict[str, list[dict[str, Any]]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+    from rich.tree import Tree
+
+    console = Console()
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for name in ("topic", "share", "NPMI"):
+        table.add_column(name, justify="right")
+    table.add_column("words")
+    for number, topic in enumerate(found["topics"]):
+        # a Text is not markup, whatever the words hold
+        words = Text(printable(", ".join(topic["words"])))
+        if topic["note"]:
+            words = Text(f"{topic['note']}: ", style="italic") + words
+        share, coherence = f"{100 * topic['share']:.1f} %", f"{topic['coherence']:.2f}"
+        table.add_row(str(number), share, coherence, words, style="dim" if topic["note"] else "")
+    console.print(table)
+    if found["hierarchy"]:
+        tree = Tree("super-topics", hide_root=True)
+        for root in found["hierarchy"]:
+            _grow(tree, root, found["topics"])
+        console.print(tree)
+
+
+def _grow(tree: Any, node: dict[str, Any], topics: list[dict[str, Any]]) -> None:
+    from rich.text import Text
+
+    leaf = "topic" in node
+    words = topics[node["topic"]]["words"] if leaf else node["words"]
+    title = f"{node['topic']}  " if leaf else ""
+    weight = f"  ({node['weight']:.2g})" if "weight" in node else ""
+    style = "" if leaf else "bold"
+    shown = printable(", ".join(words[:_NAMED_BY]))
+    grown = tree.add(Text(f"{title}{shown}{weight}", style=style))
+    for child in node.get("children", ()):
+        _grow(grown, child, topics)

@@ -1,0 +1,1 @@
+"""Image sets: MNIST and OMNIGLOT, found on disk or downloaded and checked."""

@@ -1,0 +1,1 @@
+"""Text as counts of words: corpora, vocabularies, files of documents."""

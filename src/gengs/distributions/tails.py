@@ -1,0 +1,278 @@
+r"""Tails in log space: what a cut law lumps on its end atoms, never negative and never NaN.
+
+Writing :math:`1 - \sum_k \pi_k` instead cancels (in float32, Poisson(5) past 30 atoms gives -1e-7
+where the truth is 3e-14), and its logarithm is NaN.
+
+.. math::
+    P(\mathrm{Poisson}(\lambda) \ge a) &= \tilde\gamma(a, \lambda) \\
+    P(\mathrm{Binomial}(N, p) \ge a) &= I_p(a, N - a + 1) \\
+    P(\mathrm{NegativeBinomial}(r, p) \ge a) &= I_p(a, r) \\
+    P(X \ge a) &= \textstyle\sum_{j \ge 0} p(a + j) \quad \text{for any other law}
+
+torch has the incomplete gamma function. The incomplete beta function :math:`I_x(a, b)` is a
+continued fraction here. Other tails are sums of positive terms, which lose no digits; they end when
+a block of terms adds less than 1e-12 of the sum, which takes a look at the data. A PMF with a
+second bump far out (a mixture) would end it too early; so where the other side is a short finite
+sum, its complement is taken instead if it is large enough to be accurate, or has mass that the sum
+did not find.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "RARE",
+    "log1mexp",
+    "log_beta_tail",
+    "log_poisson_pmf",
+    "log_poisson_tail",
+    "log_success_and_failure",
+    "log_sum",
+    "log_sum_above",
+    "log_sum_below",
+    "safe_log",
+    "safe_log1p",
+    "times",
+    "was_given",
+    "widen",
+]
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution
+from torch.nn.functional import logsigmoid
+
+from .tracing import inspectable
+
+LogPMF = Callable[[Tensor], Tensor]
+
+
+def safe_log(x: Tensor) -> Tensor:
+    """``log(x)`` with ``-inf`` at 0, whose gradient there is 0 instead of NaN."""
+    zero = x == 0
+    return x.masked_fill(zero, 1.0).log().masked_fill(zero, -torch.inf)
+
+
+def safe_log1p(x: Tensor) -> Tensor:
+    """``log(1 + x)`` with ``-inf`` at -1, whose gradient there is 0 instead of NaN."""
+    edge = x == -1
+    return x.masked_fill(edge, 0.0).log1p().masked_fill(edge, -torch.inf)
+
+
+def log1mexp(log_p: Tensor) -> Tensor:
+    """``log(1 - exp(log_p))`` for ``log_p < 0``, accurate at both ends, also in its gradient."""
+    small = log_p < -math.log(2)
+    # double where: the branch that is not taken must not send inf · 0 back
+    far, near = log_p.where(small, -1.0), log_p.where(~small, -0.5)
+    return torch.where(small, (-far.exp()).log1p(), (-torch.expm1(near)).log())
+
+
+# ------------------------------------------------------------------- parameters as they were given
+
+
+def widen(parameter: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """A parameter in ``dtype`` or wider."""
+    return parameter.to(torch.promote_types(parameter.dtype, dtype))
+
+
+def times(k: Tensor, log_p: Tensor) -> Tensor:
+    """``k · log p`` with ``0 · (-inf) = 0``, and no NaN in the gradient of either."""
+    never = log_p == -torch.inf
+    return (k * log_p.masked_fill(never, 0.0)).masked_fill(never & (k != 0), -torch.inf)
+
+
+def was_given(law: Distribution, name: str) -> bool:
+    """Whether the user built the law from ``name``: the other parameter is lazy, and clamped."""
+    if hasattr(law, "_param"):
+        return vars(law).get(name) is law._param
+    # Geometric does not note it, but its attributes are in the order of their making
+    return name == next(key for key in vars(law) if key in ("probs", "logits"))
+
+
+def log_success_and_failure(
+    law: Distribution, dtype: torch.dtype = torch.float32
+) -> tuple[Tensor, Tensor]:
+    """``log p`` and ``log(1 - p)``, ``(*batch, 1)``, without the clamp torch puts on logits."""
+    if was_given(law, "logits"):
+        logits = widen(law.logits, dtype).unsqueeze(-1)  # type: ignore[attr-defined]
+        return logsigmoid(logits), logsigmoid(-logits)
+    probs = widen(law.probs, dtype).unsqueeze(-1)  # type: ignore[attr-defined]
+    # 1 - p rounds: in float32, log(1 - p) of p = 1e-6 would be off by 1 %
+    return safe_log(probs), safe_log1p(-probs)
+
+
+# ----------------------------------------------------------------------------------------- Poisson
+
+
+def log_poisson_pmf(k: Tensor, rate: Tensor) -> Tensor:
+    """``k log λ - λ - lnΓ(k + 1)`` for counts ``k >= 0``, with ``0 log 0 = 0``."""
+    log_power = (k * safe_log(rate)).masked_fill(k == 0, 0.0)
+    return log_power - rate - torch.lgamma(k + 1)
+
+
+def log_poisson_tail(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
+    """``log P(X >= a)`` of a Poisson where ``upper``, else ``log P(X < a)``; in ``float64``."""
+    a, rate = torch.broadcast_tensors(a.double(), rate.double())
+    surely = a <= 0  # every count is at least 0
+    never = (rate == 0) & ~surely  # and every count of a rate 0 is 0
+    known = surely | never
+    a, rate = a.masked_fill(known, 1.0), rate.masked_fill(known, 1.0)
+    if torch.compiler.is_compiling():  # which cannot follow a jvp, and needs none
+        tail = (torch.special.gammainc if upper else torch.special.gammaincc)(a, rate)
+    else:
+        tail = _GammaInc.apply(a, rate, upper)
+    first, ratio = (a, rate / (a + 1)) if upper else (a - 1, (a - 1) / rate)
+    # where even float64 underflows, the first term and its geometric continuation are enough
+    rare = tail < 1e-300
+    beyond = log_poisson_pmf(first, rate) - (-ratio.clamp_max(1 - 1e-9)).log1p()
+    log_tail = torch.where(rare, beyond, tail.masked_fill(rare, 1.0).log())
+    log_tail = log_tail.masked_fill(surely, 0.0 if upper else -torch.inf)
+    return log_tail.masked_fill(never, -torch.inf if upper else 0.0)
+
+
+class _GammaInc(torch.autograd.Function):
+    """``gammainc`` or ``gammaincc``, with the forward-mode derivative that torch's do not have."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
+        return (torch.special.gammainc if upper else torch.special.gammaincc)(a, rate)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        a, rate, ctx.upper = inputs
+        ctx.save_for_backward(a, rate)
+        ctx.save_for_forward(a, rate)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
+        return None, grad * _GammaInc.slope(ctx), None
+
+    @staticmethod
+    def jvp(ctx: Any, _: Any, tangent: Tensor, __: Any) -> Tensor:
+        return tangent * _GammaInc.slope(ctx)
+
+    @staticmethod
+    def slope(ctx: Any) -> Tensor:
+        """dP(X >= a)/drate = p(a - 1), and the opposite for the rest."""
+        a, rate = ctx.saved_tensors
+        pmf = log_poisson_pmf(a - 1, rate).exp()
+        return pmf if ctx.upper else -pmf
+
+
+# ------------------------------------------------------------------------------------------- beta
+
+RARE = 1e-6
+"""Below this much mass, a few levels of the continued fraction give all digits."""
+_FEW_LEVELS, _TRACED_LEVELS = 8, 64
+
+
+def log_beta_tail(a: Tensor, b: Tensor, log_x: Tensor, log_y: Tensor, rare: bool = False) -> Tensor:
+    r"""``log I_x(a, b)``, the regularised incomplete beta function, ``y = 1 - x``; in ``float64``.
+
+    Args:
+        a: First parameter.
+        b: Second parameter.
+        log_x: The logarithm of x.
+        log_y: The logarithm of 1 - x.
+        rare: Take a few levels of the fraction, which is right where the tail is below
+            :data:`RARE`; otherwise the number of levels depends on the parameters, at one look.
+    """
+    a, b, log_x, log_y = torch.broadcast_tensors(*(t.double() for t in (a, b, log_x, log_y)))
+    depth = _FEW_LEVELS
+    if not rare:
+        depth = _TRACED_LEVELS
+        if inspectable(a, b) and a.numel():
+            depth = 16 + int(torch.maximum(a, b).detach().nan_to_num().max().clamp(0, 1e7) ** 0.5)
+    surely = (a <= 0) | ((log_y == -torch.inf) & (b > 0))
+    never = ~surely & ((b <= 0) | (log_x == -torch.inf))
+    known = surely | never
+    a, b = a.masked_fill(known, 1.0), b.masked_fill(known, 1.0)
+    log_x, log_y = log_x.masked_fill(known, -0.6931), log_y.masked_fill(known, -0.6931)
+    # the fraction converges fast on this side of the mean; else take the other tail's complement
+    direct = log_x.exp() < (a + 1) / (a + b + 2)
+    first, second = torch.where(direct, a, b), torch.where(direct, b, a)
+    log_1, log_2 = torch.where(direct, log_x, log_y), torch.where(direct, log_y, log_x)
+    log_beta = torch.lgamma(a) + torch.lgamma(b) - torch.lgamma(a + b)
+    front = first * log_1 + second * log_2 - first.log() - log_beta
+    fraction = _beta_fraction(first, second, log_1.exp(), depth)
+    log_tail = (front - fraction.log()).clamp_max(-1e-300)
+    log_tail = torch.where(direct, log_tail, log1mexp(log_tail))
+    return log_tail.masked_fill(never, -torch.inf).masked_fill(surely, 0.0)
+
+
+def _beta_fraction(a: Tensor, b: Tensor, x: Tensor, depth: int) -> Tensor:
+    """The continued fraction of the incomplete beta function, from its deepest level up."""
+    value = torch.ones_like(x)
+    for m in range(depth, 0, -1):
+        even = m * (b - m) * x / ((a + (2 * m - 1)) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + (2 * m + 1)))
+        value = 1 + even / (1 + odd / value)
+    return 1 - (a + b) * x / (a + 1) / value
+
+
+# ----------------------------------------------------------------------------------- sums of terms
+
+_FIRST_BLOCK = 64
+_MOST_TERMS = 1 << 17
+_TRACED_TERMS = 256
+"""Under ``torch.compile`` and ``vmap`` the number of terms cannot depend on the data."""
+_SHORT = 1 << 12
+"""A finite side with at most this many terms is summed whole."""
+
+
+def log_sum_above(log_pmf: LogPMF, a: Tensor, lower: int | None) -> Tensor:
+    """``log P(X >= a)``, for cuts ``a`` of shape ``(1,)`` or ``(*batch, 1)``."""
+    outwards = _log_sum_outwards(log_pmf, a, 1)
+    terms = _terms_between(lower, a)
+    if terms is None:
+        return outwards
+    below = log_sum(log_pmf(a - 1 - terms))
+    # 1 - (the rest) has an absolute error of some eps: take it where it is large against that
+    missing = -torch.expm1(below.detach().clamp_max(0))
+    not_found = missing - outwards.detach().exp() > 100 * torch.finfo(below.dtype).eps
+    better = ((missing > 1e-2) | not_found) & ~outwards.isnan()
+    complement = log1mexp(below.where(better & (below > -torch.inf), -1.0))
+    complement = complement.where(below > -torch.inf, 0.0)
+    return complement.where(better, outwards)
+
+
+def log_sum_below(log_pmf: LogPMF, a: Tensor, lower: int | None) -> Tensor:
+    """``log P(X <= a)``, for cuts ``a`` of shape ``(1,)`` or ``(*batch, 1)``."""
+    terms = _terms_between(lower, a + 1)
+    return _log_sum_outwards(log_pmf, a, -1) if terms is None else log_sum(log_pmf(a - terms))
+
+
+def log_sum(x: Tensor) -> Tensor:
+    """``logsumexp`` over the last dimension, kept; a row of ``-inf`` has gradient 0, not NaN."""
+    some = (x > -torch.inf).any(-1, keepdim=True) | x.isnan().any(-1, keepdim=True)
+    return x.where(some, 0.0).logsumexp(-1, keepdim=True).where(some, -torch.inf)
+
+
+def _log_sum_outwards(log_pmf: LogPMF, a: Tensor, direction: int) -> Tensor:
+    def block(first: int, last: int) -> Tensor:
+        return log_sum(log_pmf(a + direction * torch.arange(first, last, device=a.device)))
+
+    total = block(0, _FIRST_BLOCK)
+    if not inspectable(total):
+        return log_sum(torch.cat([total, block(_FIRST_BLOCK, _TRACED_TERMS)], -1))
+    done = _FIRST_BLOCK
+    while done < _MOST_TERMS:
+        part = block(done, 2 * done)
+        total = log_sum(torch.cat([total, part], -1))
+        done *= 2
+        if not (part.detach() > total.detach() - 27.6).any():  # exp(-27.6) = 1e-12; NaN ends it
+            break
+    return total
+
+
+def _terms_between(lower: int | None, a: Tensor) -> Tensor | None:
+    """``0, 1, ...``, as many as there are integers in ``[lower, a)``, where those are few."""
+    if lower is None or not inspectable(a) or a.numel() == 0:
+        return None
+    many = int(a.max()) - lower
+    return torch.arange(max(many, 1), device=a.device) if many <= _SHORT else None

@@ -1,0 +1,139 @@
+"""When may Python look at the numbers inside a tensor, and the sentences it says about bad ones.
+
+On a GPU a look at data waits for all work before it; under ``torch.compile``, ``vmap`` and on the
+``meta`` device there are no numbers to look at. So nothing on the way from parameters to gradient
+looks: checks are grouped into one look (:func:`any_of`), made only where validation is on and the
+values can be read.
+
+This is the one file that uses torch's private C++ names.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "any_of",
+    "inside_transform",
+    "inspectable",
+    "is_eager",
+    "not_finite",
+    "product",
+    "require_finite",
+    "require_memory",
+    "validates",
+]
+
+import math
+import sys
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+from torch.distributions import Distribution
+
+_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+
+
+def validates(validate_args: bool | None) -> bool:
+    """Whether to check arguments: what the caller says, else torch's default.
+
+    The first ``torch.compile`` of a process sets that default to False for everybody, which is no
+    word of the user's: from then on only ``validate_args=False`` switches checks off.
+    """
+    if torch.compiler.is_compiling():  # there are no values to look at
+        return False
+    if validate_args is not None:
+        return validate_args
+    return __debug__ and (bool(Distribution._validate_args) or _dynamo_has_patched())
+
+
+def _dynamo_has_patched() -> bool:
+    patcher = getattr(sys.modules.get("torch._dynamo.eval_frame"), "TorchPatcher", None)
+    return patcher is not None and patcher.patch.cache_info().currsize > 0
+
+
+def inspectable(*tensors: Tensor) -> bool:
+    """Whether the values of all ``tensors`` can be read by Python right now."""
+    if torch.compiler.is_compiling():
+        return False
+    return not any(tensor.is_meta or _is_wrapped(tensor) for tensor in tensors)
+
+
+def inside_transform() -> bool:
+    """Whether a ``torch.func`` transform (vmap, grad) is running: its random ops are its own."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def is_eager(*tensors: Tensor) -> bool:
+    """Eager reverse mode: no compile, functorch, forward AD or inference tensors.
+
+    Only then may an autograd function without rules for those take the place of torch's operations.
+    """
+    if not inspectable(*tensors) or inside_transform() or forward_ad._current_level >= 0:
+        return False
+    return not (torch.is_grad_enabled() and any(tensor.is_inference() for tensor in tensors))
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """``a @ b`` in their own precision: autocast would take it to bfloat16, which has no 257."""
+    if a.is_meta:  # which has no autocast
+        return a @ b
+    with torch.autocast(a.device.type, enabled=False):
+        return a @ b
+
+
+def any_of(*flags: Tensor) -> bool:
+    """Whether any entry of any flag is true: one look for all of them; False where none can be."""
+    if not inspectable(*flags):
+        return False
+    return bool(torch.stack([flag.any() for flag in flags]).any())
+
+
+def not_finite(tensor: Tensor) -> Tensor:
+    """Whether some entry is NaN or infinite, as a tensor."""
+    # 0 · inf is NaN, and one NaN spoils the sum: a tenth of the cost of isfinite(...).all()
+    return (tensor.detach() * 0.0).sum().isnan()
+
+
+def require_finite(name: str, tensor: Tensor, owner: str) -> None:
+    """Raise a ``ValueError`` that names the argument and its first NaN or infinite value."""
+    if not any_of(not_finite(tensor)):
+        return
+    bad = ~torch.isfinite(tensor)
+    first = tensor[bad].flatten()[0].item()
+    raise ValueError(
+        f"{owner} expects finite values in `{name}` (shape {tuple(tensor.shape)}), "
+        f"but {int(bad.sum())} of them are not; the first is {first}."
+    )
+
+
+# ------------------------------------------------------------------------------------------ memory
+
+_MEMINFO = Path("/proc/meminfo")
+_COPIES = 4
+"""The table, the noise, the weights and a gradient live at the same time."""
+
+
+def require_memory(batch: torch.Size, n: int, dtype: torch.dtype, device: torch.device) -> None:
+    """Raise a ``ValueError`` where a table of ``batch`` elements with ``n`` atoms cannot fit."""
+    needed = batch.numel() * n * dtype.itemsize * _COPIES
+    if needed < 1 << 28:  # a quarter GiB: not worth a question to the system
+        return
+    free = _free_bytes(device)
+    if needed > free:
+        raise ValueError(
+            f"a table of {n} atoms for each of {batch.numel()} elements (batch shape "
+            f"{tuple(batch)}) needs about {needed / 2**30:.1f} GiB to relax, but "
+            f"{free / 2**30:.1f} GiB are free; use tolerance= (a narrow window around the mean), a "
+            "smaller level or batch, or an estimator that needs no table."
+        )
+
+
+def _free_bytes(device: torch.device) -> float:
+    if device.type == "cuda":
+        return float(torch.cuda.mem_get_info(device)[0])
+    if device.type == "cpu" and _MEMINFO.exists():
+        # what the kernel can free counts too: "free" alone is small wherever files are cached
+        fields = dict(line.split(":") for line in _MEMINFO.read_text().splitlines())
+        return float(fields["MemAvailable"].split()[0]) * 1024
+    return math.inf  # nobody to ask: the allocator will tell

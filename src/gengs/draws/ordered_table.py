@@ -1,0 +1,158 @@
+r"""The mid-CDF gradient of draws from a table: any law on ordered numbers.
+
+For atoms :math:`c_0 < \dots < c_{n-1}` with gaps :math:`\Delta_k = c_{k+1} - c_k` and
+:math:`F_k = \sum_{j \le k} \pi_j`,
+
+.. math::
+    \frac{dz}{d\theta} = -\frac{\Delta_z\, \partial F_z + \Delta_{z-1}\, \partial F_{z-1}}{2 \pi_z}.
+
+In other words: :math:`\partial E f = -\sum_k \partial F_k \int_{c_k}^{c_{k+1}} f'`, where the slope
+:math:`f'` is known at the atoms that can be drawn and interpolated linearly between them. The drawn
+atom's share of the integral is that of its hat function :math:`h`, which is 1 there and falls to 0
+at its neighbours (linear finite elements), so that
+
+.. math::
+    \frac{dz}{d\pi_j} = -\frac{1}{\pi_z} \int_{c_j}^{c_{n-1}} h(x)\, dx.
+
+**Impossible atoms and boundaries.** An atom of probability 0 is never drawn, so the hats reach
+across it to the next possible one. Beyond the last possible atom the slope is continued as a
+constant: at a boundary of the parameters, where one atom is sure, the draw moves as its mean does,
+which is the one-sided derivative of every linear cost.
+
+**Valleys.** An atom that is rare while much of the mass lies on both sides would get a huge weight,
+:math:`1/\pi_z`, once in :math:`1/\pi_z` draws. An atom with
+:math:`\pi_k < 0.01\, \pi_{\max} \min(P(Z < c_k), P(Z > c_k))` is therefore bridged like an
+impossible one, which stays exact for quadratic costs and bounds the weights by
+:math:`100 / \pi_{\max}` times the gap. Unimodal laws have no valleys.
+
+**The lighter side.** As the probabilities sum to one, a constant may be added to the slopes. A draw
+beyond the median takes the one that leaves the atoms before it alone, any other the opposite: a
+draw from a tail would otherwise divide the rounding errors of the bulk by its own probability.
+"""
+
+from __future__ import annotations
+
+__all__ = ["VALLEY", "NotTwice", "midcdf_from_table"]
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..distributions.finite import Finite
+from ..distributions.inverse_cdf import inverse_cdf_index, pick, stratified_uniforms
+
+VALLEY = 0.01
+"""How rare an atom must be, beside the mode and the mass on both sides, to be bridged."""
+
+
+def midcdf_from_table(law: Finite, shape: torch.Size, valley: float = VALLEY) -> Tensor:
+    """Draws from a law on ordered scalar atoms that carry the mid-CDF gradient.
+
+    Args:
+        law: Scalar atoms, in any order, with any gaps.
+        shape: The sample shape.
+        valley: The factor 0.01 above; 0 bridges impossible atoms only.
+    """
+    if law.event_dim:
+        raise TypeError(
+            "the mid-CDF gradient needs atoms that are ordered numbers, but these are vectors "
+            f"(event_dim={law.event_dim}); GenGS, ReinMax and the score-function estimators do "
+            "without an order."
+        )
+    atoms, probs = law.atoms, law.probs
+    if law.certificate is None:  # a truncation's atoms are in order
+        atoms, order = atoms.sort(-1)
+        shared = order.dim() == 1
+        probs = (
+            probs.index_select(-1, order) if shared else probs.gather(-1, order.expand_as(probs))
+        )
+    fixed = probs.detach()
+    uniforms = stratified_uniforms(shape, law.batch_shape, probs.device)
+    index = inverse_cdf_index(fixed, shape, uniforms=uniforms)
+    z = (
+        pick(atoms, index)
+        if atoms.dim() > 1
+        else atoms.index_select(0, index.reshape(-1)).view(index.shape)
+    )
+    if not probs.requires_grad:
+        return z
+    return _FollowTable.apply(z, probs, index, uniforms > 0.5, atoms.detach(), valley)
+
+
+class _FollowTable(torch.autograd.Function):
+    """A draw from a table, moving with the probabilities."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(
+        z: Tensor, probs: Tensor, index: Tensor, upper: Tensor, atoms: Tensor, valley: float
+    ) -> Tensor:
+        return z.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        z, *tensors, ctx.valley = inputs
+        ctx.save_for_backward(z.detach(), *tensors)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        z, probs, index, upper, atoms = ctx.saved_tensors
+        moved = _slopes(z, probs.detach(), index, upper, atoms, ctx.valley)
+        moved = grad.detach().unsqueeze(-1).to(moved.dtype) * moved
+        moved = moved.sum_to_size(probs.shape).to(probs.dtype)
+        if torch.is_grad_enabled():
+            moved = NotTwice.apply(moved, grad, probs)
+        # learned atoms move with the one that was drawn
+        return grad, moved, None, None, None, None
+
+
+def _slopes(
+    z: Tensor, probs: Tensor, index: Tensor, upper: Tensor, atoms: Tensor, valley: float
+) -> Tensor:
+    """``dz / dπ_j``, ``(*sample, *batch, n)``: minus the integral of the hat from atom j on."""
+    kept = _kept(probs, valley)
+    nobody = torch.full_like(probs[..., :1], torch.inf)
+    before = torch.cat([-nobody, atoms.where(kept, -torch.inf).cummax(-1).values[..., :-1]], -1)
+    beyond = atoms.where(kept, torch.inf).flip(-1).cummin(-1).values.flip(-1)
+    beyond = torch.cat([beyond[..., 1:], nobody], -1)
+    z = z.unsqueeze(-1)
+    rise, fall = z - pick(before, index).unsqueeze(-1), pick(beyond, index).unsqueeze(-1) - z
+    # the area under the hat from z to each atom: half a parabola, or, where nothing possible lies
+    # on that side and the hat is 1 for good, the distance itself
+    away = atoms - z
+    reach = torch.where(away < 0, rise, fall)
+    near = torch.minimum(away.abs(), reach)
+    area = (near - near * near / (2 * reach)).copysign(away)
+    far = torch.where(upper.unsqueeze(-1), rise, -fall) / 2  # so that the heavier side gets nothing
+    drawn = pick(probs.where(kept, torch.inf), index).unsqueeze(-1)  # those bridged do not move
+    return (area + far.masked_fill(far.isinf(), 0.0)) / drawn
+
+
+def _kept(probs: Tensor, valley: float) -> Tensor:
+    """Which atoms are neither impossible nor in a valley."""
+    cdf = probs.cumsum(-1, dtype=torch.float64 if probs.device.type != "mps" else None)
+    sides = torch.minimum(cdf - probs, cdf[..., -1:] - cdf)
+    return (probs > 0) & (probs >= valley * probs.amax(-1, keepdim=True) * sides)
+
+
+class NotTwice(torch.autograd.Function):
+    """The first argument; differentiating it in any of the others raises."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(gradient: Tensor, grad: Tensor, logits: Tensor) -> Tensor:
+        return gradient.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        raise RuntimeError(
+            "the mid-CDF gradient of a table has no second derivative, as an atom's index has none;"
+            " use the law itself (Poisson, Binomial, ...), whose closed form has one."
+        )

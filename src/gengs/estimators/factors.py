@@ -1,0 +1,156 @@
+"""The law of a latent vector, as estimators see it: independent factors.
+
+``Independent(Poisson(rate), 1)`` with ``rate`` of shape ``(100, 50)`` is a batch of 100 vectors of
+50 factors. :class:`Factors` holds the factors' law and knows which dimensions are batch, which are
+factors and which belong to one atom (vector atoms), so that no estimator has to.
+
+Shapes: values are ``(S, *batch, *factors, *event)``, costs ``(S, *batch)``, tables of
+log-probabilities ``(*batch, *factors, n)``.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Factors"]
+
+import torch
+from torch import Tensor
+from torch.distributions import (
+    Categorical,
+    Distribution,
+    Independent,
+    Multinomial,
+    NegativeBinomial,
+    OneHotCategorical,
+    Poisson,
+)
+from torch.distributions.utils import lazy_property
+
+from ..distributions.families import family_of
+from ..distributions.finite import Finite
+from ..distributions.inverse_cdf import pick
+from ..distributions.relaxed import StraightThrough
+from ..distributions.supports import tensors_of
+from ..distributions.tails import was_given
+from ..distributions.tracing import any_of, validates
+from ..distributions.truncation import as_finite
+
+
+class Factors:
+    """A law of independent factors.
+
+    Args:
+        q: The law: a scalar one, or ``Independent`` of one, whose event is the latent vector.
+        owner: The name of the estimator, for messages.
+
+    Attributes:
+        law: The factors' law, of batch shape ``batch + factors``.
+        batch: The shape of the result of an expectation.
+        shape: The shape of one latent vector, in factors.
+        validate: Whether costs and gradients are checked.
+    """
+
+    def __init__(self, q: Distribution, owner: str) -> None:
+        if not isinstance(q, Distribution):
+            raise TypeError(
+                f"{owner}.expect expects a torch distribution as `q`, but got {type(q).__name__}."
+            )
+        self.validate = validates(vars(q).get("_validate_args"))
+        self.doubts: list[tuple[Tensor, str]] = []  # what must not be true, and what to say if so
+        factor_dims = 0
+        while isinstance(q, Independent):
+            factor_dims += q.reinterpreted_batch_ndims
+            q = q.base_dist
+            self.validate = self.validate and validates(vars(q).get("_validate_args"))
+        if isinstance(q, StraightThrough):  # an estimator brings its own gradient
+            q = q.law
+        # half precision cannot hold a count past 256 (bfloat16) or 2048: a table is wider
+        half = any(t.is_floating_point() and t.dtype.itemsize < 4 for _, _, t in tensors_of(q))
+        self.law = as_finite(q) if half else q
+        self.owner = owner
+        cut = len(q.batch_shape) - factor_dims
+        self.batch, self.shape = q.batch_shape[:cut], q.batch_shape[cut:]
+
+    @property
+    def event(self) -> torch.Size:
+        """The shape of one atom: empty for numbers."""
+        return self.law.event_shape
+
+    @lazy_property
+    def finite(self) -> Finite:
+        """The factors' law on finitely many atoms, truncated (1e-6 of the mass) where needed."""
+        return as_finite(self.law)
+
+    @lazy_property
+    def mean(self) -> Tensor:
+        """The factors' mean, differentiable: ``(*batch, *factors, *event)``."""
+        law = self.law
+        if isinstance(law, Categorical):  # torch leaves it NaN
+            return self.finite.mean
+        if isinstance(law, NegativeBinomial) and was_given(law, "probs"):
+            return law.total_count * law.probs / (1 - law.probs)  # torch clamps p away from 0
+        try:
+            return self.law.mean
+        except NotImplementedError:
+            return self.finite.mean
+
+    def sample(self, samples: int | torch.Size) -> Tensor:
+        """Exact draws, ``(S, *batch, *factors, *event)``; a gradient reaches learned atoms only."""
+        shape = torch.Size([samples]) if isinstance(samples, int) else samples
+        if isinstance(self.law, Finite):
+            return self.law.sample(shape)
+        try:
+            with torch.no_grad():
+                draws = self.law.sample(shape)
+        except NotImplementedError:  # a law of somebody's own that is a PMF and no more
+            return self.finite.sample(shape)
+        # a cost sees the same kind of number from every law; torch's Categorical draws integers
+        return draws if draws.is_floating_point() else draws.to(self._parameter_dtype())
+
+    def settle(self) -> None:
+        """Raise the first doubt that is true."""
+        for doubt, sentence in self.doubts:
+            if any_of(doubt):
+                raise ValueError(sentence)
+
+    def boundary(self) -> Tensor | None:
+        """Which elements sit on a boundary of their parameters; ``None`` where none can."""
+        law = self.law
+        if not any(tensor.requires_grad for _, _, tensor in tensors_of(law)):
+            return None
+        if isinstance(law, Finite) and law.certificate is None:
+            return law.probs == 0 if law.reachable is None else None
+        if isinstance(law, Finite):
+            return law.certificate.family.boundary() if law.certificate else None
+        if isinstance(law, OneHotCategorical | Multinomial):
+            law = law._categorical
+        try:
+            return family_of(law).boundary()
+        except TypeError:  # no law of integers
+            return None
+
+    def refuse_learned_atoms(self) -> None:
+        """Raise where the atoms require a gradient that the estimator does not have."""
+        if isinstance(self.law, Finite) and self.law.atoms.requires_grad:
+            raise TypeError(
+                f"{self.owner} does not differentiate with respect to atoms, but these require a "
+                "gradient; detach them, or use GenGS, MidCDF, RLOO or UnOrd."
+            )
+
+    def _parameter_dtype(self) -> torch.dtype:
+        kinds = [t.dtype for _, _, t in tensors_of(self.law) if t.is_floating_point()]
+        return max(kinds, key=lambda kind: kind.itemsize, default=torch.get_default_dtype())
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """The joint log-probability of values: ``(S, *batch)``."""
+        if isinstance(self.law, Finite):  # the values are its own draws, which need no check
+            log_prob = pick(self.law.logits, self.law.index_of(value)[0])
+        elif isinstance(self.law, Poisson | NegativeBinomial):
+            # torch's own have NaN for a derivative at a rate, or a number of trials, of 0
+            log_prob = family_of(self.law).log_pmf(value.unsqueeze(-1)).squeeze(-1)
+        else:
+            log_prob = self.law.log_prob(value)
+        return self.sum_factors(log_prob)
+
+    def sum_factors(self, x: Tensor) -> Tensor:
+        """Sum over the factors, which come last in ``x``."""
+        return x.flatten(x.dim() - len(self.shape)).sum(-1) if self.shape else x

@@ -1,0 +1,144 @@
+"""Laws and estimators by name, as people type them: ``poisson(3)``, ``GenGS(hard=True)``.
+
+Arguments are literals (numbers, strings, true/false); nothing is ever evaluated.
+"""
+
+from __future__ import annotations
+
+__all__ = ["parse_call", "parse_estimator", "parse_law"]
+
+import ast
+import difflib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import (
+    Bernoulli,
+    Binomial,
+    Categorical,
+    Distribution,
+    Geometric,
+    NegativeBinomial,
+    Poisson,
+)
+
+from ..distributions.skellam import Skellam
+from .base import Estimator
+from .catalogue import ALL
+
+
+def parse_call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
+    """``name(1, key=2)`` as its name, arguments and keyword arguments."""
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+        if isinstance(call, ast.Name):
+            return call.id, [], {}
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+            arguments = [ast.literal_eval(argument) for argument in call.args]
+            named = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+            # a **mapping has no name
+            if "None" not in named and len(named) == len(call.keywords):
+                return call.func.id, arguments, named
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        pass
+    raise ValueError(
+        "expected a name with literal arguments, each once, such as RLOO(4) or poisson(2), but got "
+        f"{_shown(text)}."
+    )
+
+
+def parse_estimator(text: str) -> Estimator:
+    """An estimator from its name (in any case) and settings.
+
+    Example:
+        >>> parse_estimator("rloo(4)")
+        RLOO(samples=4)
+    """
+    name, arguments, named = parse_call(text)
+    kinds = {kind.__name__.lower(): kind for kind in ALL}
+    kind = kinds[_known(name, kinds, "estimator", [kind.__name__ for kind in ALL])]
+    try:
+        return kind(*arguments, **named)
+    except (TypeError, ValueError, OverflowError) as error:
+        reason = str(error).rstrip(".")
+        raise ValueError(
+            f"{kind.__name__} does not take these settings: {_shown(text)} ({reason})."
+        ) from None
+
+
+_LAWS: dict[str, tuple[tuple[str, ...], str, Callable[..., Distribution]]] = {
+    "poisson": (("rate",), "rate >= 0", Poisson),
+    "geometric": (("probs",), "0 < probs <= 1", Geometric),
+    "bernoulli": (("probs",), "0 <= probs <= 1", Bernoulli),
+    "binomial": (
+        ("total_count", "probs"),
+        "an integer total_count >= 0 and 0 <= probs <= 1",
+        Binomial,
+    ),
+    "negative-binomial": (
+        ("total_count", "probs"),
+        "total_count >= 0 and 0 <= probs < 1",
+        NegativeBinomial,
+    ),
+    "skellam": (("rate_up", "rate_down"), "rates >= 0", Skellam),
+    "categorical": (("probs",), "a list of numbers >= 0 with a positive sum", Categorical),
+}
+"""The parameters of each in their order, what it expects of them, and its class."""
+
+
+def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
+    """A torch law from its name and numbers, and its parameters, which require a gradient.
+
+    Example:
+        >>> law, parameters = parse_law("negative-binomial(3, 0.5)")
+        >>> law.mean.item(), list(parameters)
+        (3.0, ['probs'])
+    """
+    head, bracket, tail = text.partition("(")
+    name, arguments, named = parse_call(head.replace("-", "").replace("_", "") + bracket + tail)
+    fields, ranges, kind = _LAWS[_known(name, _LAWS, "law", _LAWS)]
+    if len(arguments) + len(named) != len(fields) or set(named) - set(fields[len(arguments) :]):
+        raise ValueError(f"expected {head.lower()}({', '.join(fields)}), but got {_shown(text)}.")
+    numbers = dict(zip(fields, arguments, strict=False)) | named
+    try:
+        tensors = {
+            field: torch.tensor(number, dtype=torch.float32) for field, number in numbers.items()
+        }
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"expected numbers as the parameters of {_shown(text)}.") from None
+    parameters = {
+        field: tensor.requires_grad_()
+        for field, tensor in tensors.items()
+        if field != "total_count"
+    }
+    try:
+        law = kind(**tensors, validate_args=True)
+    except ValueError:
+        raise ValueError(
+            f"expected {head.lower()} with {ranges}, but got {_shown(text)}."
+        ) from None
+    if float((law.mean + 10 * law.stddev).detach()) >= _LARGEST:  # a categorical has NaN
+        raise ValueError(
+            f"the values of {_shown(text)} go beyond {_LARGEST:,}: above it, 32-bit numbers no "
+            "longer tell one count from the next."
+        )
+    return law, parameters
+
+
+_LARGEST = 2**24
+
+
+def _shown(text: str) -> str:
+    """In quotes; of a long text, its beginning."""
+    return repr(text if len(text) <= 80 else f"{text[:80]}…")
+
+
+def _known(name: str, known: Iterable[str], what: str, shown: Iterable[str]) -> str:
+    options = {option.lower().replace("-", ""): option for option in known}
+    if name.lower() in options:
+        return options[name.lower()]
+    near = difflib.get_close_matches(name.lower(), options, n=1)
+    end = f"; did you mean {options[near[0]]}?" if near else "."
+    raise ValueError(f"there is no {what} {name!r}{end} The {what}s are: {', '.join(shown)}.")

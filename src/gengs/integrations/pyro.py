@@ -1,0 +1,254 @@
+r"""Laws for Pyro's models and guides, whose draws carry a gradient.
+
+Pyro trains a discrete guide by the score function, or enumerates it. With the laws of this module a
+guide's discrete draw is differentiable instead, so that SVI takes the pathwise gradient:
+
+- :class:`MidCDFLaw` draws exactly and moves the draw by the mid-CDF gradient, or by that of another
+  estimator (:func:`gengs.rsample`);
+- :class:`StraightThrough` draws exactly and lends the gradient of its relaxation;
+- :class:`Finite` and :func:`truncate` make laws on finitely many atoms, for models and guides.
+
+**Use** ``TraceMeanField_ELBO``. The bound is
+
+.. math:: E_q[\log p(x \mid z)] - \mathrm{KL}(q(z) \,\|\, p(z))
+
+whose divergence is analytic here (all pairs of laws that :func:`torch.distributions.kl_divergence`
+knows). ``Trace_ELBO`` would put :math:`\log p(z) - \log q(z)` at the draw in its place, and
+differentiate it along :math:`z`. For Poisson and other families with a smooth log-PMF that works,
+up to the trapezoid rule's error; a table of atoms has no derivative along :math:`z`, and rather
+than dropping that gradient in silence these laws raise an error on the way back.
+
+Example:
+    >>> import pyro, torch
+    >>> from pyro.distributions import Normal, Poisson
+    >>> from pyro.infer import SVI, TraceMeanField_ELBO
+    >>> pyro.clear_param_store(); pyro.set_rng_seed(0)
+    >>> def model(x):                                      # how many photons, given the current?
+    ...     count = pyro.sample("count", Poisson(torch.tensor(4.0)))
+    ...     pyro.sample("x", Normal(count, 1.0), obs=x)
+    >>> def guide(x):
+    ...     logits = pyro.param("logits", torch.zeros(16))
+    ...     pyro.sample("count", MidCDFLaw(Finite(torch.arange(16.0), logits=logits)))
+    >>> svi = SVI(model, guide, pyro.optim.Adam({"lr": 0.05}), TraceMeanField_ELBO())
+    >>> x = torch.tensor(6.3)
+    >>> losses = [svi.step(x) for _ in range(400)]
+    >>> int(pyro.param("logits").argmax())                 # 6 is the most likely count
+    6
+"""
+
+from __future__ import annotations
+
+__all__ = ["Finite", "MidCDFLaw", "StraightThrough", "truncate"]
+
+from typing import Any
+
+import pyro.distributions as pyro_laws
+import torch
+from pyro.distributions import TorchDistribution
+from pyro.distributions.torch_distribution import TorchDistributionMixin
+from torch import Tensor
+from torch.distributions import Distribution, Independent, constraints, kl_divergence, register_kl
+from torch.types import _size
+
+from ..distributions import Finite as CoreFinite
+from ..distributions import StraightThrough as CoreStraightThrough
+from ..distributions import Window
+from ..distributions import truncate as core_truncate
+from ..distributions.tails import was_given
+from ..distributions.temperature import Temperature
+from ..distributions.tracing import validates
+from ..draws import rsample
+from ..estimators.checked_cost import leads_to
+
+
+class PyroFinite(CoreFinite, TorchDistributionMixin):  # type: ignore[misc]
+    """:class:`gengs.Finite`, with what Pyro asks of a law."""
+
+    event_dim: int = 0  # an attribute of the law itself; Pyro's is a read-only property
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return _honest(super().log_prob(value), value, self)
+
+
+def truncate(
+    law: Distribution,
+    level: int | None = None,
+    *,
+    low: int | None = None,
+    high: int | None = None,
+    mass: float | None = None,
+    tolerance: float | None = None,
+    window: Window | None = None,
+) -> PyroFinite:
+    """:func:`gengs.truncate`, whose result Pyro takes.
+
+    Args:
+        law: Any law with a PMF, Pyro's own included.
+        level: Keep the integers 0 … level - 1.
+        low: Keep the integers from ``low`` on.
+        high: Keep the integers up to ``high``.
+        mass: Keep 0, 1, … until their mass reaches this, then one more atom with the rest.
+        tolerance: Keep the smallest window, for each element, that loses at most this mass.
+        window: Keep the integers of this window.
+
+    Example:
+        >>> from pyro.distributions import Poisson
+        >>> truncate(Poisson(torch.tensor([2.0, 7.0])), 12).to_event(1).event_shape
+        torch.Size([2])
+    """
+    finite = core_truncate(
+        _torchs_own(law), level, low=low, high=high, mass=mass, tolerance=tolerance, window=window
+    )
+    result = PyroFinite.__new__(PyroFinite)
+    result.__dict__.update(vars(finite.expand(finite.batch_shape)))  # with its table
+    return result
+
+
+class PyroStraightThrough(CoreStraightThrough, TorchDistributionMixin):
+    """:class:`gengs.StraightThrough`, with what Pyro asks of a law.
+
+    Args:
+        temperature: Of the relaxation that lends its gradient.
+        law: As for :class:`gengs.Relaxed`.
+        validate_args: Whether to check the arguments; on by default.
+    """
+
+    def __init__(
+        self, temperature: Temperature, law: Distribution, validate_args: bool | None = None
+    ) -> None:
+        super().__init__(temperature, law, validate_args)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return _honest(super().log_prob(value), value, self)
+
+    def expand(self, batch_shape: _size, _instance: Any = None) -> PyroStraightThrough:
+        result = self.__class__.__new__(PyroStraightThrough)
+        result._set(self.relaxed.expand(torch.Size(batch_shape)))
+        return result
+
+
+# in a model or a guide they are called like the laws they are
+Finite = PyroFinite
+StraightThrough = PyroStraightThrough
+
+
+class MidCDFLaw(TorchDistribution):
+    """A discrete law whose exact draws move with its parameters.
+
+    Args:
+        law: Any discrete law, as for :func:`gengs.rsample`: a count family, a multinomial, one of
+            Pyro's compound laws, a :class:`Finite`, or any law that can be truncated to one.
+        validate_args: Whether to check values; on by default.
+        by: Whose gradient, as for :func:`gengs.rsample`; ``MidCDF()`` by default.
+
+    Example:
+        >>> from pyro.distributions import Poisson
+        >>> rate = torch.tensor([0.5, 3.0], requires_grad=True)
+        >>> z = MidCDFLaw(Poisson(rate)).to_event(1).rsample()
+        >>> bool((z == z.round()).all()), z.requires_grad
+        (True, True)
+    """
+
+    arg_constraints: dict[str, constraints.Constraint] = {}
+    has_rsample = True
+
+    def __init__(
+        self, law: Distribution, validate_args: bool | None = None, *, by: Any = None
+    ) -> None:
+        if not isinstance(law, Distribution):
+            raise TypeError(f"MidCDFLaw expects a distribution, but got {type(law).__name__}.")
+        if isinstance(law, Independent):
+            raise TypeError(
+                "MidCDFLaw expects the law of one draw, but got an Independent one of event shape "
+                f"{tuple(law.event_shape)}; call .to_event() on the result instead."
+            )
+        self.law, self.by = _torchs_own(law), by
+        super().__init__(law.batch_shape, law.event_shape, validate_args=False)
+        self.has_enumerate_support = law.has_enumerate_support
+        self._validate_args = validates(validate_args)
+
+    @constraints.dependent_property(is_discrete=True)
+    def support(self) -> constraints.Constraint | None:
+        """That of the law."""
+        return self.law.support
+
+    def rsample(self, sample_shape: _size = torch.Size()) -> Tensor:
+        """Draws that carry the gradient."""
+        return rsample(self.law, sample_shape, self.by)
+
+    def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
+        return self.law.sample(sample_shape)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return _honest(self.law.log_prob(value), value, self)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        return self.law.enumerate_support(expand)
+
+    def entropy(self) -> Tensor:
+        return self.law.entropy()
+
+    @property
+    def mean(self) -> Tensor:
+        return self.law.mean
+
+    @property
+    def variance(self) -> Tensor:
+        return self.law.variance
+
+    def expand(self, batch_shape: _size, _instance: Any = None) -> MidCDFLaw:
+        law = self.law.expand(torch.Size(batch_shape))
+        return MidCDFLaw(law, self._validate_args, by=self.by)
+
+    def __repr__(self) -> str:
+        return f"MidCDFLaw({self.law})"
+
+
+def _torchs_own(law: Distribution) -> Distribution:
+    """The same law as torch writes it, where Pyro's has a log-PMF of its own.
+
+    A subclass with its own ``log_prob`` may be any law, so the library would take it as a table;
+    of these three it is known that they are the families with the closed forms.
+    """
+    if type(law) is pyro_laws.Poisson:
+        return torch.distributions.Poisson(law.rate, validate_args=False)
+    if type(law) is pyro_laws.Geometric:
+        return torch.distributions.Geometric(**_given(law), validate_args=False)
+    if type(law) is pyro_laws.Binomial:
+        return torch.distributions.Binomial(law.total_count, **_given(law), validate_args=False)
+    return law
+
+
+def _given(law: Any) -> dict[str, Tensor]:
+    name = "logits" if was_given(law, "logits") else "probs"
+    return {name: getattr(law, name)}
+
+
+@register_kl(MidCDFLaw, Distribution)
+def _midcdf_any(q: MidCDFLaw, p: Distribution) -> Tensor:
+    return kl_divergence(q.law, p.law if isinstance(p, MidCDFLaw) else p)
+
+
+def _honest(log_prob: Tensor, value: Tensor, law: Distribution) -> Tensor:
+    """``log_prob``, whose way back to ``value`` raises an error where there is none."""
+    if not value.requires_grad or leads_to(log_prob, value):
+        return log_prob
+    return _NoWayBack.apply(log_prob, value, type(law).__name__)
+
+
+class _NoWayBack(torch.autograd.Function):
+    @staticmethod
+    def forward(log_prob: Tensor, value: Tensor, name: str) -> Tensor:
+        return log_prob.view_as(log_prob)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.name = inputs[2]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        raise RuntimeError(
+            f"the log-probability of a table of atoms ({ctx.name}) has no derivative along the "
+            "value; use TraceMeanField_ELBO, which takes the divergence from both laws, in place "
+            "of Trace_ELBO."
+        )

@@ -1,0 +1,242 @@
+r"""The laboratory: an estimator's bias, variance and cost, against the exact gradient.
+
+For R independent single-call gradients :math:`g_r` and the exact gradient :math:`g^*`:
+
+=============  =====================================================================
+bias           :math:`\|\bar g - g^*\|`, with its standard error; signed for one parameter
+variance       :math:`\mathrm{tr}\,\mathrm{Cov}(g)`
+error          mean of :math:`\|g_r - g^*\|`: how far a *single* gradient is off
+cosine         mean of :math:`\cos(g_r, g^*)`
+evaluations    of the cost, per gradient
+time           of one ``expect`` and ``backward``, in milliseconds
+=============  =====================================================================
+
+Bias and error are different questions: an unbiased estimator may have the largest error. The
+exact gradient comes from enumeration where the law is small enough, from the caller, or from a
+large reference sample, and the result says which.
+
+Example:
+    >>> import gengs
+    >>> from torch.distributions import Poisson
+    >>> rate = torch.tensor(3.0, requires_grad=True)
+    >>> result = measure(lambda z: (z - 2.6) ** 2, gengs.truncate(Poisson(rate), 12),
+    ...                  [gengs.RLOO(4), gengs.GenGS(0.5)], replicates=4000)
+    >>> round(float(result.exact), 1), result["GenGS"].bias < -0.2
+    (1.8, True)
+"""
+
+from __future__ import annotations
+
+__all__ = ["Measurement", "Row", "measure"]
+
+import math
+import time
+from collections.abc import Sequence
+from copy import deepcopy
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution, Independent
+
+from ..estimators.base import Cost, Estimator
+from ..estimators.exact import Exact
+from ..estimators.reinforce import RLOO
+from .replicates import leaves_of, split_parameters
+from .result import Measurement, Row
+
+_REFERENCE_DRAWS = 1_000_000
+
+
+def measure(
+    cost: Cost,
+    q: Distribution,
+    estimators: Sequence[Estimator] | Estimator,
+    *,
+    replicates: int = 10_000,
+    exact: Tensor | None = None,
+    warm_up: int = 0,
+    vectorise: bool = True,
+    seed: int = 0,
+) -> Measurement:
+    """Measure estimators of the gradient of ``E_q[cost]`` with respect to the law's parameters.
+
+    Args:
+        cost: As for :meth:`~gengs.Estimator.expect`. Unless ``vectorise=False``, it must also take
+            values with further batch dimensions in front, as replicates run side by side.
+        q: The law, built from tensors that require a gradient. All leaves it was built from are
+            the parameters; the gradient is that of the sum over the batch.
+        estimators: The estimators, in training mode; copies are measured, they stay as they are.
+        replicates: The number of independent gradients per estimator.
+        exact: The exact gradient, where you know it: flattened over the parameters.
+        warm_up: Steps in which an estimator with parts of its own (a baseline) may train them.
+        vectorise: Whether replicates may run side by side.
+        seed: Of torch's generator; its state is put back afterwards.
+    """
+    parameters = leaves_of(q)
+    if not parameters:
+        raise ValueError("measure expects a law `q` built from tensors that require a gradient.")
+    if replicates < 2:
+        raise ValueError(f"measure expects at least two `replicates`, but got {replicates}.")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if exact is None:
+            exact, source = _exact_gradient(cost, q, parameters)
+        else:
+            exact, source = exact.detach().flatten().double(), "given"
+            size = sum(parameter.numel() for parameter in parameters)
+            if exact.numel() != size:
+                raise ValueError(
+                    f"measure expects `exact` with {size} entries, one per parameter, but got "
+                    f"{exact.numel()}."
+                )
+        rows = []
+        for given in [estimators] if isinstance(estimators, Estimator) else estimators:
+            settings = given.extra_repr()  # as given: not what it learns
+            name = type(given).__name__ + (f"({settings})" if settings else "")
+            estimator = deepcopy(given).train()
+            _warm_up(estimator, cost, q, warm_up)
+            gradients = _gradients(estimator, cost, q, parameters, replicates, vectorise)
+            price = _evaluations(estimator, cost, q), _milliseconds(estimator, cost, q, parameters)
+            own = estimator.objective == "expectation"
+            rows.append(Row(name, *_errors(gradients, exact, own), *price))
+    return Measurement(tuple(rows), exact, source, replicates)
+
+
+def _errors(
+    gradients: Tensor, exact: Tensor, own: bool
+) -> tuple[float, float, float, float, float]:
+    """Bias and its standard error, variance, error of a single gradient, cosine."""
+    off, variance = gradients.mean(0) - exact, gradients.var(0)
+    bias = float(off) if exact.numel() == 1 else float(off.norm())
+    bias_error = float((variance / len(gradients)).sum().sqrt())
+    if not own:  # it aims at another target: a distance would mislead
+        bias = bias_error = math.nan
+    error = float((gradients - exact).norm(dim=-1).mean())
+    cosine = float(torch.cosine_similarity(gradients, exact.unsqueeze(0), dim=-1).mean())
+    return bias, bias_error, float(variance.sum()), error, cosine
+
+
+def _gradients(
+    estimator: Estimator,
+    cost: Cost,
+    q: Distribution,
+    parameters: Sequence[Tensor],
+    replicates: int,
+    vectorise: bool,
+) -> Tensor:
+    """Independent gradients, one per row: (replicates, number of parameters)."""
+    rows: list[Tensor] = []
+    done = 0
+    # side by side as many as keep a table of a few million entries
+    at_once = max(1, min(replicates, 2_000_000 // _table_size(q)))
+    while done < replicates:
+        if not vectorise:
+            value = estimator.expect(cost, q).sum()
+            rows.append(_gradient(value, parameters).unsqueeze(0))
+            done += 1
+            continue
+        now = min(at_once, replicates - done)
+        split = split_parameters(q, now)
+        value = estimator.expect(cost, split.law).sum()
+        tensors = torch.autograd.grad(value, split.tensors, retain_graph=True, allow_unused=True)
+        if done == 0:
+            _require_separate_cost(value, parameters)
+        rows.append(split.pull_back(tensors, parameters))
+        done += now
+    return torch.cat(rows).double()
+
+
+def _require_separate_cost(value: Tensor, parameters: Sequence[Tensor]) -> None:
+    """Replicates have copies of the law's tensors: what the cost takes from them is not seen."""
+    direct = torch.autograd.grad(value, parameters, retain_graph=True, allow_unused=True)
+    if any(gradient is not None for gradient in direct):
+        raise ValueError(
+            "measure expects a `cost` that depends on the law's parameters through its draws only; "
+            "detach them in the cost, or measure with vectorise=False."
+        )
+
+
+def _exact_gradient(
+    cost: Cost, q: Distribution, parameters: Sequence[Tensor]
+) -> tuple[Tensor, str]:
+    try:
+        value, source = Exact().expect(cost, q), "by enumeration"
+    except ValueError:
+        estimator = RLOO(1000)
+        means = [
+            _gradient(estimator.expect(cost, q).sum(), parameters)
+            for _ in range(_REFERENCE_DRAWS // 1000)
+        ]
+        stacked = torch.stack(means)
+        spread = float((stacked.var(0) / len(stacked)).sum().sqrt())
+        source = f"from {_REFERENCE_DRAWS} draws of RLOO(1000), s.e. {spread:.2g}"
+        return stacked.mean(0), source
+    return _gradient(value.sum(), parameters), source
+
+
+def _warm_up(estimator: Estimator, cost: Cost, q: Distribution, steps: int) -> None:
+    if not steps or not estimator.learns:
+        return
+    parameters = leaves_of(q)
+    own: list[torch.nn.Parameter] = []
+    optimiser: torch.optim.Optimizer | None = None
+    for _ in range(steps):
+        value = estimator.train().expect(cost, q).sum()
+        if optimiser is None:  # lazy parts exist only after the first call
+            own = list(estimator.parameters())
+            if not own:  # running averages alone: the calls themselves train them
+                continue
+            optimiser = torch.optim.Adam(own, lr=1e-2)
+        targets = [*own, *parameters]
+        gradients = torch.autograd.grad(value, targets, retain_graph=True, allow_unused=True)
+        for parameter, gradient in zip(own, gradients, strict=False):
+            parameter.grad = gradient
+        optimiser.step()
+
+
+def _milliseconds(
+    estimator: Estimator, cost: Cost, q: Distribution, parameters: Sequence[Tensor]
+) -> float:
+    times = []
+    for _ in range(7):
+        start = time.perf_counter()
+        value = estimator.expect(cost, q).sum()
+        torch.autograd.grad(value, list(parameters), retain_graph=True, allow_unused=True)
+        times.append(time.perf_counter() - start)
+    return 1e3 * sorted(times)[3]
+
+
+def _evaluations(estimator: Estimator, cost: Cost, q: Distribution) -> int:
+    """How many draws one ``expect`` shows to the cost, counted."""
+    shown = 0
+
+    def counted(z: Tensor) -> Tensor:
+        nonlocal shown
+        shown += z.shape[0]
+        return cost(z)
+
+    estimator.expect(counted, q)
+    return shown
+
+
+def _table_size(q: Distribution) -> int:
+    while isinstance(q, Independent):
+        q = q.base_dist
+    atoms = getattr(q, "num_atoms", None)
+    if atoms is None:  # what a truncation on the way would keep
+        try:
+            atoms = 12 * float(q.stddev.detach().max()) + 32
+        except (NotImplementedError, RuntimeError):  # no spread is known, or there is no element
+            atoms = 1000  # a guess will do: it decides how many gradients are made at once
+    atoms = atoms if math.isfinite(atoms) else 1000.0  # a Categorical has no mean
+    return max(q.batch_shape.numel() * int(atoms), 1)
+
+
+def _gradient(value: Tensor, parameters: Sequence[Tensor]) -> Tensor:
+    """The gradient in all parameters, flattened; zero where one takes no part."""
+    found = torch.autograd.grad(value, list(parameters), retain_graph=True, allow_unused=True)
+    parts = [
+        torch.zeros_like(parameter) if gradient is None else gradient
+        for gradient, parameter in zip(found, parameters, strict=True)
+    ]
+    return torch.cat([part.flatten() for part in parts]).double()

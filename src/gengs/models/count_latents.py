@@ -1,0 +1,191 @@
+r"""The latent counts of a model: their prior, and the posterior of an encoder's output.
+
+**A prior that is learned** is a module whose ``forward()`` gives the law: a law keeps what its
+parameters were when it was made, a module makes a new one at each step.
+
+    >>> class LearnedPoisson(nn.Module):
+    ...     def __init__(self) -> None:
+    ...         super().__init__()
+    ...         self.log_rate = nn.Parameter(torch.zeros(()))
+    ...
+    ...     def forward(self) -> torch.distributions.Poisson:
+    ...         return torch.distributions.Poisson(self.log_rate.exp())
+    >>> q, p = CountLatents(LearnedPoisson(), level=12)(torch.randn(5, 3))
+    >>> torch.distributions.kl_divergence(q, p).sum().backward()
+
+**Truncation.** With a ``level`` n both laws live on the atoms 0 ... n - 1 with the tails lumped,
+and the divergence is the categorical one. With a ``mass`` (the paper's NP) the window follows the
+posteriors of each batch while training; there is no one model on finitely many atoms behind that,
+so evaluation takes the whole laws. With neither, both laws stay whole everywhere, and the
+divergence is the family's closed form.
+"""
+
+from __future__ import annotations
+
+__all__ = ["CountLatents"]
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Bernoulli, Distribution
+
+from ..distributions.finite import Finite
+from ..distributions.truncation import truncate
+from .fixed_prior import FixedPrior
+from .posteriors import EXPLICIT, KINDS, PosteriorKind, posterior, raw_numbers
+
+
+class CountLatents(nn.Module):
+    """The prior, and the posterior that belongs to a raw output.
+
+    Args:
+        prior: The prior law of one latent (scalar), or of each (batch shape ``(D,)``); or a module
+            that gives it, for a prior that is learned.
+        kind: The family of the posterior (:mod:`gengs.models.posteriors`), or a function from the
+            raw output ``(B, ...)`` to the factors' law ``(B, D)``.
+        level: Truncate both laws to this many atoms.
+        mass: Truncate to the window that holds this mass, batch by batch.
+        latents: The number D of latents; known anyway where the prior has shape ``(D,)``.
+        validate_args: Whether the laws check their parameters; on by default.
+    """
+
+    def __init__(
+        self,
+        prior: Distribution | nn.Module,
+        kind: PosteriorKind = "explicit",
+        *,
+        level: int | None = None,
+        mass: float | None = None,
+        latents: int | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        super().__init__()
+        law = prior() if isinstance(prior, nn.Module) else prior
+        self.count = _count(law, latents)
+        if not callable(kind) and kind not in KINDS:
+            options = ", ".join(map(repr, KINDS))
+            raise ValueError(f"VAE expects `posterior` {options} or a function, got {kind!r}.")
+        if kind == "explicit" and type(law) not in EXPLICIT:
+            raise TypeError(
+                f"an explicit posterior exists for {', '.join(k.__name__ for k in EXPLICIT)}, but "
+                f"the prior is {type(law).__name__}; use posterior='implicit' or a function from "
+                "the encoder's output to a law."
+            )
+        if level is not None and mass is not None:
+            raise ValueError(f"VAE expects one of level={level} and mass={mass}, not both.")
+        if mass is not None and not 0 < mass < 1:
+            raise ValueError(f"VAE expects a `mass` between 0 and 1, but got {mass}.")
+        self.kind, self.level, self.mass, self.validate_args = kind, level, mass, validate_args
+        cut = self._cut(law)
+        if kind == "implicit":
+            _require_mass_on_all_atoms(law, cut.logits)  # type: ignore[attr-defined]
+        whole = kind == "explicit"  # else all is made from the prior on its atoms
+        self.source = prior if isinstance(prior, nn.Module) else FixedPrior(law if whole else cut)
+        self.fixed = FixedPrior(cut) if isinstance(self.source, FixedPrior) and whole else None
+
+    @property
+    def prior(self) -> Distribution:
+        """The prior as the posteriors see it: on atoms, or whole."""
+        return self._priors()[1]
+
+    def _priors(self) -> tuple[Distribution, Distribution]:
+        """The prior as its module gives it, and as the posteriors see it."""
+        law = self.source()
+        return law, self._cut(law) if self.fixed is None else self.fixed()
+
+    def _cut(self, prior: Distribution) -> Distribution:
+        on_atoms = self.level is not None or self.kind in ("implicit", "tilted")
+        if isinstance(prior, Finite) or not on_atoms:
+            return prior
+        if self.level is None and not (self.mass or prior.has_enumerate_support):
+            raise ValueError(
+                f"the {self.kind} posterior needs the prior's atoms, but {type(prior).__name__} "
+                "has infinitely many values; pass level= or mass=."
+            )
+        return truncate(prior, self.level, mass=self.mass, validate_args=self.validate_args)
+
+    def forward(self, raw: Tensor, whole: bool = False) -> tuple[Distribution, Distribution]:
+        """The factors' posterior ``(*, D)`` and prior, for an encoder's raw output.
+
+        Args:
+            raw: What the encoder returned: ``(*, D * w)``, w numbers for each latent.
+            whole: Leave out a truncation by ``mass``, which changes from batch to batch.
+        """
+        law, p = self._priors()
+        q = self._posterior(raw, law if self.kind == "explicit" else p)
+        if len(q.batch_shape) < 2 or (self.count or q.batch_shape[-1]) != q.batch_shape[-1]:
+            shape = f" of shape {tuple(raw.shape)}" if isinstance(raw, Tensor) else ""
+            raise ValueError(
+                f"VAE expects a posterior of shape (batch, {self.count or 'latents'}), but the "
+                f"encoder's output{shape} gives {tuple(q.batch_shape)}."
+            )
+        if self.level is not None and not isinstance(q, Finite):
+            q = truncate(q, self.level, validate_args=self.validate_args)
+        elif self.mass is not None and not isinstance(p, Finite) and not whole:
+            q = truncate(q, mass=self.mass, validate_args=self.validate_args)
+            if q.certificate is not None:  # the window was chosen for q: p may have mass beyond
+                p = truncate(p, window=replace(q.certificate.window, allowed=1.0))
+        if isinstance(p, Bernoulli) and p.batch_shape:  # torch's divergence of these needs it
+            p = p.expand(q.batch_shape)
+        return q, p
+
+    def _posterior(self, raw: Tensor, prior: Distribution) -> Distribution:
+        if callable(self.kind):
+            q = self.kind(raw)
+            if not isinstance(q, Distribution):
+                raise TypeError(
+                    "VAE expects a torch distribution from the function `posterior`, but got "
+                    f"{type(q).__name__}."
+                )
+            return q
+        if not isinstance(raw, Tensor):
+            raise TypeError(
+                f"VAE expects a tensor from the encoder, but got {type(raw).__name__}; give "
+                "`posterior` a function that makes a law of it."
+            )
+        width = raw_numbers(self.kind, prior)
+        if raw.dim() < 2 or raw.shape[-1] % width:
+            raise ValueError(
+                f"the {self.kind} posterior expects an encoder with {width} outputs for each "
+                f"latent, shape (batch, latents * {width}), but got shape {tuple(raw.shape)}."
+            )
+        # a truncation checks for itself, and a compiler cannot follow torch's own checks
+        later = torch.compiler.is_compiling() or (self.level and not isinstance(prior, Finite))
+        raw = raw.unflatten(-1, (raw.shape[-1] // width, width))  # (*, D, w)
+        return posterior(self.kind, raw, prior, False if later else self.validate_args)
+
+    def extra_repr(self) -> str:
+        kind = self.kind if isinstance(self.kind, str) else "function"
+        return f"{self.prior}, {kind} posterior" + (f", mass={self.mass}" if self.mass else "")
+
+
+def _count(prior: object, latents: int | None) -> int | None:
+    """The number of latents, if it is known."""
+    if not isinstance(prior, Distribution):
+        raise TypeError(
+            "VAE expects a torch distribution as `prior`, or a module that gives one, but got "
+            f"{type(prior).__name__}."
+        )
+    shape = tuple(prior.batch_shape)
+    if prior.event_shape or len(shape) > 1:
+        raise ValueError(
+            "VAE expects the `prior` of one latent, or of each in a batch shape (D,), but got "
+            f"batch shape {shape}, event shape {tuple(prior.event_shape)}."
+        )
+    whole = isinstance(latents, int) and not isinstance(latents, bool)
+    if latents is not None and not (whole and latents > 0):
+        raise ValueError(f"VAE expects a positive integer `latents`, but got {latents!r}.")
+    if latents is not None and shape not in ((), (latents,)):
+        raise ValueError(f"VAE got latents={latents} beside a prior of batch shape {shape}.")
+    return latents if latents is not None or not shape else shape[0]
+
+
+def _require_mass_on_all_atoms(prior: Distribution, logits: Tensor) -> None:
+    empty = (logits == -torch.inf).reshape(-1, logits.shape[-1]).any(0)
+    if not empty.is_meta and bool(empty.any()):
+        raise ValueError(
+            f"an implicit posterior may give mass to every atom, but the prior {prior} gives "
+            f"none to {int(empty.sum())} of {len(empty)}: the divergence would be infinite; "
+            "take fewer atoms, or a prior with mass on each."
+        )

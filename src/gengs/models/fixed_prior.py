@@ -1,0 +1,71 @@
+"""A prior that is not learned, as a module: its parameters are buffers, ``forward()`` the law.
+
+So it moves to a device and a type with the model that holds it, but never below ``float32``: a rate
+of 2.3 is none in bfloat16.
+"""
+
+from __future__ import annotations
+
+__all__ = ["FixedPrior", "WideBuffers"]
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Distribution
+
+from ..distributions.finite import Finite
+from .posteriors import EXPLICIT
+
+
+class WideBuffers(nn.Module):
+    """A module whose buffers are constants, in ``float32`` or wider wherever it is moved."""
+
+    def constant(self, name: str, value: Tensor) -> None:
+        """Keep a tensor; it is no part of the ``state_dict``, as it follows from the arguments."""
+        self.register_buffer(name, value, persistent=False)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> WideBuffers:
+        before = dict(self.named_buffers(recurse=False))
+        super()._apply(fn, recurse)
+        for name, value in before.items():
+            like = getattr(self, name)
+            if not value.is_meta:  # from the value itself: `to_empty` has none, halves lost digits
+                wide = torch.promote_types(like.dtype, torch.float32)
+                setattr(self, name, value.to(like.device, wide))
+        return self
+
+
+class FixedPrior(WideBuffers):
+    """A law with constant parameters: of one of torch's count families, or on atoms.
+
+    Example:
+        >>> FixedPrior(torch.distributions.Poisson(2.0)).to(torch.bfloat16)()
+        Poisson(rate: 2.0)
+    """
+
+    def __init__(self, law: Distribution) -> None:
+        super().__init__()
+        self.kind: Any = Finite if isinstance(law, Finite) else type(law)
+        if self.kind not in (Finite, *EXPLICIT):
+            raise TypeError(
+                f"VAE expects a level= beside the prior {type(law).__name__}, or a module whose "
+                "forward() gives the law: it does not know the law's parameters."
+            )
+        # of probs and logits, the second is made from the first
+        either = [name for name in vars(law) if name in ("probs", "logits")][:1]
+        names = ["atoms", "logits"] if self.kind is Finite else ["rate", "total_count", *either]
+        for name in names:
+            if hasattr(law, name):
+                self.constant(name, getattr(law, name))
+        if any(value.requires_grad for value in self.buffers()):
+            raise ValueError(
+                "VAE expects a `prior` without gradients: a law keeps what its parameters were "
+                "when it was made. For a prior that is learned, pass a module whose forward() "
+                "gives the law."
+            )
+
+    def forward(self) -> Distribution:
+        """The law."""
+        law: Distribution = self.kind(**dict(self.named_buffers()), validate_args=False)
+        return law

@@ -1,0 +1,1 @@
+"""Topic models: deep Poisson factors of documents, and a Gaussian neighbour."""

@@ -1,0 +1,322 @@
+r"""What every topic model of this library can be asked, the same for all.
+
+A document is a row of word counts :math:`n_w`; its latent topics are :math:`z`. The negative
+evidence lower bound
+
+.. math::
+    -\mathrm{ELBO}(d) = E_{q(z|d)}\Big[-\sum_w n_w \log p(w \mid z)\Big]
+    + \mathrm{KL}(q(z \mid d) \,\|\, p(z)) \ge -\log p(d)
+
+is evaluated with exact draws, whatever estimator the model was trained with. From it follow two
+perplexities,
+
+.. math::
+    \text{per document: } \exp \frac1D \sum_d \frac{-\mathrm{ELBO}(d)}{N_d}, \qquad
+    \text{of the corpus: } \exp \frac{\sum_d -\mathrm{ELBO}(d)}{\sum_d N_d}.
+
+Papers print the first one. Short documents weigh more in it. Documents without a word have no
+perplexity and are left out.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Draw", "Layers", "Perplexity", "Rows", "TopicNetwork", "completion", "perplexity"]
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from math import exp, inf, log
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Distribution, kl_divergence
+
+from ...distributions.temperature import Schedule
+from .bag_encoder import BagEncoder
+from .refinement import common_draws, refined
+from .word_decoder import WordDecoder
+
+# logits of decoded draws that are held at once: 4 million numbers, 16 MB
+_MOST_NUMBERS = 1 << 22
+
+_MOST_NATS = 700.0  # exp of more is infinite in double precision
+
+
+Rows = Callable[[Tensor], Tensor]
+"""From a parameter to its part with a row for each topic, a view."""
+
+Draw = Callable[[Distribution, int], Tensor]
+"""From a law of batch shape ``(*, B, D)`` and a number of draws to these, ``(S, *, B, D)``."""
+
+Layers = list[tuple[Distribution, Distribution, Tensor]]
+"""Posterior, prior and draws of each layer, from above."""
+
+
+class Perplexity(NamedTuple):
+    """Two ways to average over documents, and the divergence's part in nats per document."""
+
+    document: float
+    corpus: float
+    kl: float
+
+
+class TopicNetwork(nn.Module, ABC):
+    """An encoder, topics, a decoder, and the questions one asks them.
+
+    Args:
+        encoder: Counts ``(B, V)`` to features.
+        decoder: Topic intensities to words.
+        kl_weight: The weight of the divergence in the training loss: a number, or a schedule that
+            is read at each call (step it yourself).
+    """
+
+    usual: Tensor
+    deviation: Tensor
+    coherence: Tensor
+    chance: Tensor
+
+    def __init__(
+        self, encoder: BagEncoder, decoder: WordDecoder, kl_weight: float | Schedule = 1.0
+    ) -> None:
+        super().__init__()
+        self.encoder, self.decoder, self.kl_weight = encoder, decoder, kl_weight
+        unknown = torch.full(decoder.weight.shape[:1], torch.nan)
+        # how documents use the topics, once that was measured (topic_activity)
+        self.register_buffer("usual", torch.full_like(unknown, decoder.centre))
+        self.register_buffer("deviation", torch.full_like(unknown, decoder.scale))
+        self.register_buffer("coherence", unknown)
+        self.register_buffer("chance", unknown.clone())
+
+    @abstractmethod
+    def loss(self, counts: Tensor, kl_weight: float | None = None) -> Tensor:
+        """What training minimises, one number per document."""
+
+    # Posteriors are made from the encoder's features, which may have been refined on the way.
+
+    @abstractmethod
+    def posterior_draws(self, features: Tensor, samples: int, draw: Draw) -> tuple[Tensor, Layers]:
+        """Ancestral draws from the posterior.
+
+        Args:
+            features: Of the documents, ``(B, H)``.
+            samples: How many draws S of each document.
+            draw: Draws from a law, with or without a gradient.
+
+        Returns:
+            The topics' intensities ``(S, B, D)``; and for each layer its posterior and its prior,
+            given the draws above it, and its own draws.
+        """
+
+    @abstractmethod
+    def means(self, features: Tensor, layer: int = -1) -> Tensor:
+        """The posterior means of a layer's latents, ``(B, D)``."""
+
+    def features(self, counts: Tensor, refine: int = 0) -> Tensor:
+        """What posteriors are made from, ``(B, H)``: the encoder's output, or better.
+
+        Args:
+            counts: Documents, ``(B, V)``.
+            refine: Steps of descent on each document's own bound (:mod:`.refinement`).
+        """
+        features: Tensor = self.encoder(counts)
+        if not refine:
+            return features
+        with torch.inference_mode(False):  # tensors of that mode cannot be differentiated through
+            own = counts.clone() if counts.is_inference() else counts
+        return refined(lambda moved: self._common_bound(moved, own), features, refine)
+
+    def _common_bound(self, features: Tensor, counts: Tensor) -> Tensor:
+        """The negative bound of draws that all documents share, differentiable, ``(B,)``."""
+        z, layers = self.posterior_draws(features, 2, self.common_draws)  # of opposite sides
+        return (self.decoder.cost(counts, z) + _divergence(layers)).mean(0)
+
+    common_draws: Draw = staticmethod(common_draws)
+    """Differentiable draws from random numbers that all documents share."""
+
+    @torch.no_grad()
+    def intensities(self, counts: Tensor, layer: int = -1, refine: int = 0) -> Tensor:
+        """The posterior means of a layer's latents, ``(B, D)``: how much of each topic."""
+        return self.means(self.features(counts, refine), layer)
+
+    def forward(self, counts: Tensor, kl_weight: float | None = None) -> Tensor:
+        """The loss, so that wrappers (data parallel, compiled) can be called like the model."""
+        return self.loss(counts, kl_weight)
+
+    def training_value(self, counts: Tensor) -> Tensor:
+        """The value that training itself sees, with the full divergence and no gradient."""
+        return self.loss(counts, kl_weight=1.0).detach()
+
+    def topics(self) -> Tensor:
+        """How much each topic raises each word's logit, ``(D, V)``, relative to their mean."""
+        weight = self.decoder.weight.detach()
+        # a constant added to a topic's row changes no probability
+        return weight - weight.mean(-1, keepdim=True)
+
+    def hierarchy(self) -> list[Tensor]:
+        """The positive weights from each layer to the next, ``(D_next, D)`` each."""
+        return []
+
+    @abstractmethod
+    def rows_of_topics(self) -> list[tuple[nn.Parameter, Rows]]:
+        """Where topics are written.
+
+        Parameters, each with a function from it (or a tensor like it) to its view with one row for
+        each topic, ``(D, *)``.
+        """
+
+    def rows_of_means(self) -> list[tuple[nn.Parameter, Rows]] | None:
+        """Where the topics' posterior means come from; none where that is not linear."""
+        return None
+
+    @torch.no_grad()
+    def reorder(self, order: Tensor) -> None:
+        """Let topic k be what topic ``order[k]`` was."""
+        for parameter, rows in self.rows_of_topics():
+            rows(parameter).copy_(rows(parameter)[order])
+        for buffer in (self.usual, self.deviation, self.coherence, self.chance):
+            buffer.copy_(buffer[order])
+
+    def penalty(self) -> Tensor:
+        """The squared norm of the topics, per typical change of an intensity.
+
+        Times a factor c, it is minus the logarithm of a Gaussian prior with variance 1/(2c) on each
+        entry of R: added to the loss of the whole corpus, it makes training a posterior mode.
+        """
+        return self.decoder.weight.square().sum() * self.decoder.scale**2
+
+    # ---------------------------------------------------------------- evaluation, by exact draws
+
+    @torch.no_grad()
+    def negative_elbo(self, counts: Tensor, samples: int = 1, refine: int = 0) -> Tensor:
+        """The negative bound with exact draws, one number per document.
+
+        Args:
+            counts: Documents, ``(B, V)``.
+            samples: How many draws to average over.
+            refine: Steps that refine each document's posterior.
+        """
+        return sum(self._averages(counts, samples, refine))  # type: ignore[return-value]
+
+    @torch.no_grad()
+    def log_likelihood(self, counts: Tensor, samples: int = 100) -> Tensor:
+        """The importance-sampled log-likelihood, a bound from below, one number per document."""
+        total = torch.full(counts.shape[:1], -torch.inf, device=counts.device)
+        features = self.features(counts)
+        for portion in _portions(samples, counts):
+            z, layers = self.posterior_draws(features, portion, exact_draws)
+            ratios = sum((p.log_prob(z) - q.log_prob(z)).sum(-1) for q, p, z in layers)
+            weights = ratios - self.decoder.cost(counts, z)
+            total = torch.logaddexp(total.to(weights), weights.logsumexp(0))
+        return total - log(samples)
+
+    @torch.no_grad()
+    def predictive(
+        self, given: Tensor, rest: Tensor, samples: int = 100, refine: int = 0
+    ) -> Tensor:
+        r"""The log-probability of the rest of documents, by draws from the posterior of the given.
+
+        .. math:: \log \frac1S \sum_s \frac{p(x_\text{given} + x_\text{rest} \mid z_s)}
+            {p(x_\text{given} \mid z_s)}, \qquad z_s \sim q(z \mid x_\text{given})
+
+        Words that an urn has given come again.
+        """
+        features, found = self.features(given, refine), []
+        for portion in _portions(samples, given):
+            z, _ = self.posterior_draws(features, portion, exact_draws)
+            found.append(self.decoder.cost(given, z) - self.decoder.cost(given + rest, z))
+        return torch.cat(found).logsumexp(0) - log(samples)
+
+    def _averages(self, counts: Tensor, samples: int, refine: int = 0) -> tuple[Tensor, Tensor]:
+        sums = [torch.zeros(len(counts), device=counts.device) for _ in range(2)]
+        features = self.features(counts, refine)
+        for portion in _portions(samples, counts):
+            z, layers = self.posterior_draws(features, portion, exact_draws)
+            cost = self.decoder.cost(counts, z)
+            for total, part in zip(sums, (cost, _divergence(layers)), strict=True):
+                total += part.expand_as(cost).sum(0)
+        return sums[0] / samples, sums[1] / samples
+
+    def _weight(self, kl_weight: float | None) -> float:
+        weight = self.kl_weight if kl_weight is None else kl_weight
+        return weight.value if isinstance(weight, Schedule) else weight
+
+
+def perplexity(
+    model: TopicNetwork, batches: Iterable[Tensor], samples: int = 1, refine: int = 0
+) -> Perplexity:
+    """The perplexities of documents that come in batches.
+
+    Args:
+        model: In evaluation mode.
+        batches: Counts, ``(B, V)`` each.
+        samples: Draws per document, averaged in the bound.
+        refine: Steps that refine each document's posterior.
+    """
+    return _averaged((x, *model._averages(x, samples, refine)) for x in batches)
+
+
+def completion(
+    model: TopicNetwork,
+    batches: Iterable[tuple[Tensor, Tensor]],
+    samples: int = 1,
+    refine: int = 0,
+) -> Perplexity:
+    """The perplexities of the rest of documents, of which some words are given.
+
+    Args:
+        model: In evaluation mode.
+        batches: Given counts and those of the rest, ``(B, V)`` each.
+        samples: Draws per document, averaged in the likelihood.
+        refine: Steps that refine each document's posterior.
+    """
+    return _averaged(
+        (rest, -model.predictive(given, rest, samples, refine), torch.zeros(len(rest)))
+        for given, rest in batches
+    )
+
+
+@torch.no_grad()
+def _averaged(parts: Iterable[tuple[Tensor, Tensor, Tensor]]) -> Perplexity:
+    """Of counts, their costs and their divergences, some documents at a time."""
+    per_document = bounds = tokens = divergences = 0.0
+    documents = 0
+    for counts, *costs in parts:
+        lengths = counts.sum(-1).double()
+        cost, kl = (part.double().to(lengths.device) for part in costs)
+        filled = lengths > 0
+        bound = (cost + kl)[filled]
+        per_document += float((bound / lengths[filled]).sum())
+        bounds, tokens = bounds + float(bound.sum()), tokens + float(lengths.sum())
+        divergences, documents = (
+            divergences + float(kl[filled].sum()),
+            documents + int(filled.sum()),
+        )
+    if not documents:
+        raise ValueError("expected at least one document with a word in it, but got none.")
+    return Perplexity(
+        _exp(per_document / documents), _exp(bounds / tokens), divergences / documents
+    )
+
+
+def exact_draws(law: Distribution, samples: int) -> Tensor:
+    """Draws without a gradient."""
+    return law.sample(torch.Size([samples]))
+
+
+def _divergence(layers: Layers) -> Tensor:
+    """Of posteriors and priors, all layers together, ``(B,)`` or ``(S, B)``."""
+    return sum(kl_divergence(q, p).sum(-1) for q, p, _ in layers)  # type: ignore[return-value]
+
+
+def _exp(nats: float) -> float:
+    """Infinite past the largest number, where Python's own raises."""
+    return inf if nats > _MOST_NATS else exp(nats)
+
+
+def _portions(samples: int, counts: Tensor) -> Iterable[int]:
+    """Numbers of draws whose decoded words fit into a little memory."""
+    if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
+        raise ValueError(f"expected a positive integer `samples`, but got {samples!r}.")
+    portion = max(1, _MOST_NUMBERS // max(1, counts.numel()))
+    for done in range(0, samples, portion):
+        yield min(portion, samples - done)

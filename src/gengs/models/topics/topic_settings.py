@@ -1,0 +1,134 @@
+"""The settings of a topic model: their defaults, in one place, and their checks by scikit-learn.
+
+``gengs.TopicModel``, ``gengs topics fit`` and the experiment have the same defaults, which did best
+on held-out documents (``results/topics``).
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "DEFAULTS",
+    "NETWORK",
+    "TopicDefaults",
+    "default_passes",
+    "parameter_constraints",
+    "settings_of",
+]
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from types import SimpleNamespace
+from typing import Any, get_args
+
+import numpy as np
+
+from .layers import PosteriorFamily
+from .nvpdef import Stack
+from .word_decoder import WordLaw
+
+
+@dataclass(frozen=True)
+class TopicDefaults:
+    """What a topic model is made and trained with where nobody says otherwise."""
+
+    topics: int = 50
+    rate: float = 10.0
+    level: int = 30
+    posterior: PosteriorFamily = "tilted"
+    stack: Stack = "generative"
+    words: WordLaw = "urn"
+    gradient: str = "MidCDF(2)"
+    hidden: tuple[int, ...] = (500,)
+    weight_decay: float = 0.3
+    topic_penalty: float = 1.0
+    batch_size: int = 64
+    learning_rate: float = 2e-3
+    epochs: int = 12  # of 20 Newsgroups, as default_passes has them
+
+
+DEFAULTS = TopicDefaults()
+
+_STEPS, _LEAST_STEPS = 2100, 600
+
+
+def default_passes(batches: int) -> int:
+    """How often to go through documents that make so many batches.
+
+    For about 2,100 steps, but 5 times at least and 20 times at most: more passes over few documents
+    make the encoder know them by heart. Very few documents are gone through more often, for 600
+    steps, at most 100 times.
+    """
+    usual = max(5, min(20, round(_STEPS / max(batches, 1))))
+    return max(usual, min(100, round(_LEAST_STEPS / max(batches, 1))))
+
+
+NETWORK = (
+    *("n_components", "super_topics", "rates", "level", "posterior", "stack", "words"),
+    *("gradient", "hidden", "dropout", "thinning"),
+)
+"""The settings that the network is made with; of a fitted model, changing them changes nothing."""
+
+
+def parameter_constraints() -> dict[str, list[Any]]:
+    """What each setting may be, in scikit-learn's terms."""
+    from sklearn.utils._param_validation import Interval, StrOptions
+
+    count = [Interval(Integral, 1, None, closed="left")]
+    share = [Interval(Real, 0, 1, closed="left")]
+    weight = [Interval(Real, 0, None, closed="left")]
+    return {
+        "n_components": count,
+        "super_topics": ["array-like"],
+        "rates": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "level": [Interval(Integral, 2, None, closed="left")],
+        "posterior": [StrOptions(set(get_args(PosteriorFamily)))],
+        "stack": [StrOptions(set(get_args(Stack)))],
+        "words": [StrOptions(set(get_args(WordLaw)))],
+        "gradient": [str],
+        "hidden": ["array-like"],
+        "dropout": share,
+        "thinning": share,
+        "weight_decay": weight,
+        "topic_penalty": weight,
+        "weigh": [StrOptions({"documents", "tokens"})],
+        "turn": ["boolean"],
+        "max_iter": [*count, None],
+        "batch_size": count,
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="both")],
+        "patience": count,
+        "n_draws": count,
+        "n_refine": [Interval(Integral, 0, None, closed="left")],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "on_epoch": [callable, None],
+    }
+
+
+def settings_of(model: Any, **instead: Any) -> SimpleNamespace:
+    """The settings of a ``TopicModel``, checked, as plain Python values.
+
+    Args:
+        model: The model.
+        instead: Values in place of its own.
+
+    Raises:
+        ValueError: For the first one that is not as expected.
+    """
+    from sklearn.utils._param_validation import validate_parameter_constraints
+
+    given, rules = {**model.get_params(deep=False), **instead}, model._parameter_constraints
+    validate_parameter_constraints(rules, given, type(model).__name__)
+    for name, rule in (("super_topics", "n_components"), ("hidden", "n_components"),
+                       ("rates", "learning_rate")):  # fmt: skip
+        for number in np.atleast_1d(given[name]).tolist():
+            entry = f"entries of {name}"
+            validate_parameter_constraints({entry: rules[rule]}, {entry: number}, "TopicModel")
+    return SimpleNamespace(**{name: _plain(value) for name, value in given.items()})
+
+
+def _plain(value: Any) -> Any:
+    """Without numpy's types; several numbers are a tuple."""
+    value = value.tolist() if type(value).__module__ == "numpy" else value
+    return tuple(map(_plain, value)) if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,107 @@
+r"""Topics as people read them: words, and topics above topics.
+
+Topics have numbers, the columns of their intensities; ``TopicModel.fit`` numbers them by share
+(:mod:`.topic_activity`), the largest first.
+
+A topic's words are those whose share of a document it raises most in absolute terms: with
+:math:`p_0 = \mathrm{softmax}(b)` the words of a document in which every intensity is the prior's
+mean, and :math:`p_k` those when topic k is four typical deviations stronger, the ranking is by
+:math:`p_k(w) - p_0(w)`. Ranking by the entries of R alone would list words so rare that they hardly
+ever occur.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Branch", "Topic", "branches", "top_words", "topics_as_json"]
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from .topic_activity import notes, shares
+from .topic_network import TopicNetwork
+
+
+class Topic(NamedTuple):
+    """The first words of a topic."""
+
+    words: tuple[str, ...]
+    weights: tuple[float, ...]
+    """How much more of a document each word is when the topic is strong: a difference of
+    probabilities."""
+    share: float
+    """The topic's part of what tells documents apart, from 0 to 1."""
+    coherence: float
+    """NPMI of the first ten words, in whole documents; NaN before training."""
+    note: str
+    """``"inactive"``, ``"incoherent"``, or nothing."""
+
+
+class Branch(NamedTuple):
+    """A super-topic and what hangs on it."""
+
+    layer: int
+    """0 is the uppermost layer."""
+    topic: int
+    children: tuple[int, ...]
+    """Topics of the next layer, the strongest first."""
+    weights: tuple[float, ...]
+    """What a unit of the super-topic adds to each child's rate."""
+
+
+def top_words(model: TopicNetwork, vocabulary: Sequence[str], top: int = 10) -> list[Topic]:
+    """The words that each topic raises most."""
+    if top < 1:
+        raise ValueError(f"expected at least 1 word in `top`, but got {top}.")
+    weights, columns = model.decoder.gains().topk(min(top, len(vocabulary)), -1)
+    facts = zip(shares(model).tolist(), model.coherence.tolist(), notes(model), strict=True)
+    return [
+        Topic(tuple(vocabulary[column] for column in row), tuple(gains), *fact)
+        for row, gains, fact in zip(columns.tolist(), weights.tolist(), facts, strict=True)
+    ]
+
+
+def branches(model: TopicNetwork, top: int = 5) -> list[Branch]:
+    """The strongest children of each super-topic, layer by layer from above."""
+    found = []
+    for layer, weight in enumerate(model.hierarchy()):  # (D_next, D)
+        values, children = weight.T.topk(min(top, len(weight)), -1)
+        rows = zip(children.tolist(), values.tolist(), strict=True)
+        found += [Branch(layer, k, tuple(c), tuple(v)) for k, (c, v) in enumerate(rows)]
+    return found
+
+
+def topics_as_json(
+    model: TopicNetwork, vocabulary: Sequence[str], top: int = 10
+) -> dict[str, list[dict[str, Any]]]:
+    """Topics and their hierarchy as plain data, for ``topics.json``.
+
+    The hierarchy is a forest: a super-topic has a title, words and children, a topic its number.
+    """
+    with torch.no_grad():
+        topics = [topic._asdict() for topic in top_words(model, vocabulary, top)]
+        return {"topics": topics, "hierarchy": _forest(model, vocabulary, top)}
+
+
+def _forest(model: TopicNetwork, vocabulary: Sequence[str], top: int) -> list[dict[str, Any]]:
+    by_layer: dict[int, list[Branch]] = {}
+    for branch in branches(model):
+        by_layer.setdefault(branch.layer, []).append(branch)
+    gains = model.decoder.gains()  # (D, V) of the layer below
+    below: list[dict[str, Any]] = [{"topic": k} for k in range(len(gains))]
+    for layer, weight in reversed(list(enumerate(model.hierarchy()))):
+        gains = weight.T @ gains  # what a super-topic does to words, through all its children
+        columns = gains.topk(min(top, len(vocabulary)), -1).indices.tolist()
+        below = [
+            {
+                "title": f"super-topic {branch.topic + 1}",
+                "words": [vocabulary[column] for column in columns[branch.topic]],
+                "children": [
+                    {**below[child], "weight": share}
+                    for child, share in zip(branch.children, branch.weights, strict=True)
+                ],
+            }
+            for branch in by_layer[layer]
+        ]
+    return below if by_layer else []

@@ -1,0 +1,1 @@
+"""Autoencoders with count or Gaussian latents."""

@@ -1,0 +1,163 @@
+"""What became of each draw's gradient: the report after ``backward()``.
+
+A comparison, a cast, an index or a ``detach`` ends a gradient in silence. The watch notes where a
+tensor that carries one meets such an operation; after ``backward()`` the graph of the loss tells
+which draws it reached. What was cut off, wholly or in part, is said in one warning, with file, line
+and advice.
+"""
+
+from __future__ import annotations
+
+__all__ = ["CutGradientWarning", "CutReport"]
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .site import Site, asked_by_library, where
+
+_FEW = 3
+"""So many tensors are kept for each line that cuts gradients: in a loop they are alike."""
+
+_ADVICE = {
+    "compared": "a comparison has no slope: put a smooth function (a sigmoid) in its place",
+    "cast to integers": "keep it a floating number",
+    "rounded": "it is a whole number already; rounding has no slope",
+    "used as an index": "an index has no slope: draw a one-hot vector and multiply",
+    "detached": "leave it attached",
+    "taken out of torch": "stay with tensors",
+}
+_SCORE = "or draw it under gengs.differentiable(by=gengs.RLOO()), which asks nothing of the program"
+
+
+class CutGradientWarning(UserWarning):
+    """The gradient of a draw does not reach the loss, or not all of it does."""
+
+
+class CutReport:
+    """Notes of a running program, and what they amount to."""
+
+    def __init__(self) -> None:
+        self._of_node: dict[Any, Site] = {}
+        self._notes: dict[tuple[str, str, int], list[Any]] = {}
+        self._uniforms: set[tuple[str, int]] = set()
+        self._reached: set[Site] = set()
+        self._said = False
+
+    # ------------------------------------------------------------------------- while it runs
+
+    def follow(self, site: Site, z: Tensor) -> None:
+        """Remember a draw that carries a gradient."""
+        if z.grad_fn is not None:
+            site.node = z.grad_fn
+            self._of_node[z.grad_fn] = site
+
+    def cut(self, kind: str, tensor: Tensor) -> None:
+        """Note that a tensor which carries a gradient meets an operation that ends it."""
+        if tensor.grad_fn is None or asked_by_library():
+            return
+        found = self._notes.setdefault((kind, *where()), [])
+        if len(found) < _FEW:
+            found.append(tensor.grad_fn)
+
+    def comes_from_a_draw(self, tensor: Tensor) -> bool:
+        """Whether an earlier draw takes part in a tensor's value."""
+        return next(self._draws_behind([tensor.grad_fn], through=False), None) is not None
+
+    def unrecognised(self) -> None:
+        """Note uniform numbers whose comparison with a probability was not taken as a draw."""
+        self._uniforms.add(where())
+
+    # ---------------------------------------------------------------------------- afterwards
+
+    def after_backward(self, value: Tensor, sites: Sequence[Site]) -> None:
+        """Say what was cut off once ``value`` has been differentiated."""
+        moving = [site for site in sites if site.node is not None]
+        if not value.requires_grad:
+            if torch.is_grad_enabled() and moving:
+                self._say(None, sites)
+            return
+        root = value.grad_fn
+
+        def queue(_: Tensor) -> None:
+            torch.autograd.Variable._execution_engine.queue_callback(lambda: self._say(root, sites))
+
+        value.register_hook(queue)
+
+    def _say(self, root: Any, sites: Sequence[Site]) -> None:
+        if self._said:
+            return
+        self._said = True
+        lines = list(self.lines(root, sites))
+        self._of_node.clear()
+        self._notes.clear()
+        if lines:
+            file, line = next(((s.file, s.line) for s in sites), ("<program>", 1))
+            message = "draws whose gradient is not what it seems:\n  " + "\n  ".join(lines)
+            warnings.warn_explicit(message, CutGradientWarning, file, line)
+
+    def lines(self, root: Any, sites: Sequence[Site]) -> Iterator[str]:
+        """One sentence for each line of the program that has something to be said about it."""
+        reached = set(self._draws_behind([root], through=True))
+        blamed: dict[Site, list[tuple[str, str, int]]] = {}
+        for note, nodes in self._notes.items():
+            for site in self._draws_behind(nodes, through=False):
+                blamed.setdefault(site, []).append(note)
+        groups: dict[tuple[str, int, str, tuple[int, ...]], list[Site]] = {}
+        for site in sites:
+            groups.setdefault((site.file, site.line, site.law, site.shape), []).append(site)
+        for group in groups.values():
+            moving = [site for site in group if site.node is not None]
+            notes = sorted({note for site in moving for note in blamed.get(site, ())})
+            first = group[0]
+            what = f"{first.place}: {first.law}, shape {first.shape}"
+            what += f", {len(group)} draws" if len(group) > 1 else ""
+            # one of many may well be idle: the last step of a loop moves what nobody looks at
+            if moving and not reached.intersection(moving):
+                yield f"{what}: no gradient comes back; {_reasons(notes)}"
+            elif notes:
+                yield f"{what}: part of the gradient ends; {_reasons(notes)}"
+            if first.shared and first.rule != "none":
+                yield (
+                    f"{what}: shared by all replicates, which are not independent then; its first "
+                    "dimension should count them."
+                )
+        for file, line in sorted(self._uniforms):
+            at = Site("", file, line, "").place
+            yield (
+                f"{at}: uniform numbers that are used more than once are compared with a tensor "
+                "that carries a gradient, which ends there; draw by torch.bernoulli(p)."
+            )
+
+    def _draws_behind(self, nodes: Sequence[Any], through: bool) -> Iterator[Site]:
+        """Draws in the graph behind ``nodes``; the nearest only, unless ``through`` them."""
+        todo, seen = [node for node in nodes if node is not None], set()
+        while todo:
+            node = todo.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            site = self._of_node.get(node)
+            if site is not None:
+                yield site
+                if not through:
+                    continue
+            todo.extend(following for following, _ in node.next_functions if following is not None)
+
+
+def _reasons(notes: Sequence[tuple[str, str, int]]) -> str:
+    if not notes:
+        return (
+            "it is not used in the cost, or where torch has no derivative, or it is a mask or an "
+            "index that left the block before it became a floating number."
+        )
+    kinds: dict[str, list[str]] = {}
+    for kind, file, line in notes:
+        kinds.setdefault(kind, []).append(Site("", file, line, "").place)
+    parts = [
+        f"it is {kind} ({', '.join(places[:4])}): {_ADVICE[kind]}" for kind, places in kinds.items()
+    ]
+    return "; ".join([*parts, _SCORE]) + "."

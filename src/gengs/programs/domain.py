@@ -1,0 +1,111 @@
+"""What a draw asks of its law: is it in its domain, does it carry a gradient, how likely was it."""
+
+from __future__ import annotations
+
+__all__ = [
+    "depends_on_parameters",
+    "held_at_zero",
+    "is_continuous",
+    "log_prob_of",
+    "require_domain",
+    "require_whole_trials",
+]
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import Binomial, Distribution, Independent, Poisson
+
+from .site import Site
+
+_BELOW_ONE = ("probs",)
+_NOT_NEGATIVE = ("rate", "total_count", "concentration", "concentration0", "concentration1")
+
+
+def require_domain(law: Any, site: Site) -> None:
+    """Raise a ``ValueError`` that names the line where a parameter has left its domain."""
+    for name in (*_NOT_NEGATIVE, *_BELOW_ONE):
+        value = vars(law).get(name)
+        if not isinstance(value, Tensor):
+            continue
+        if not value.numel():
+            continue
+        value = value.detach()
+        low, high = value.aminmax()  # NaN if there is one
+        top = 1.0 if name in _BELOW_ONE else math.inf
+        if not (low >= 0 and high <= top and high < math.inf):
+            wrong = value[~((value >= 0) & (value <= top) & (value < math.inf))]
+            raise ValueError(
+                f"{site.place}: {site.law} expects `{name}` of at least 0"
+                f"{' and at most 1' if top == 1 else ''}, but {wrong.numel()} of {value.numel()} "
+                f"are not; the first is {wrong.flatten()[0].item():.6g}."
+            )
+
+
+def require_whole_trials(law: Any, site: Site) -> None:
+    """Raise a ``ValueError`` where a relaxed draw is taken for a number of trials."""
+    count = law.total_count.detach() if isinstance(law, Binomial) else torch.zeros(())
+    if not torch.equal(count, count.round()):
+        raise ValueError(
+            f"{site.place}: {site.law} expects a whole number of trials, but got a relaxed draw; "
+            "take a rule whose draws are whole: MidCDF(), GenGS(..., hard=True), ReinMax()."
+        )
+
+
+def depends_on_parameters(law: Any) -> bool:
+    """Whether anything that the law is made of requires a gradient."""
+    for part in vars(law).values():
+        if isinstance(part, Tensor) and part.requires_grad:
+            return True
+        if isinstance(part, Distribution) and depends_on_parameters(part):
+            return True
+    return False
+
+
+def held_at_zero(law: Any, comes_from_a_draw: Callable[[Tensor], bool]) -> Any:
+    """The law of a count that does not move where earlier draws have ended what it counts.
+
+    Args:
+        law: Any law; only Poisson and Binomial ones with a rate or ``probs`` are changed.
+        comes_from_a_draw: Whether an earlier draw takes part in a tensor's value.
+    """
+    while isinstance(law, Independent):
+        law = law.base_dist
+    if isinstance(law, Poisson) and comes_from_a_draw(law.rate):
+        return Poisson(_held(law.rate, law.rate == 0), validate_args=False)
+    if isinstance(law, Binomial) and "probs" in vars(law) and comes_from_a_draw(law.probs):
+        p = law.probs
+        return Binomial(law.total_count, _held(p, (p == 0) | (p == 1)), validate_args=False)
+    return law
+
+
+def _held(parameter: Tensor, ended: Tensor) -> Tensor:
+    return torch.where(ended, parameter.detach(), parameter)
+
+
+def is_continuous(law: Distribution) -> bool:
+    """Whether the law has draws of its own that carry a gradient, on a continuum."""
+    if not law.has_rsample:
+        return False
+    try:
+        return not getattr(law.support, "is_discrete", False)
+    except NotImplementedError:
+        return True
+
+
+def log_prob_of(law: Any, z: Tensor) -> Tensor:
+    """``law.log_prob(z)``, whose gradient at a rate of 0 is not 0/0."""
+    events = 0
+    base = law
+    while isinstance(base, Independent):
+        events, base = events + base.reinterpreted_batch_ndims, base.base_dist
+    if not isinstance(base, Poisson):
+        log_prob: Tensor = law.log_prob(z)
+        return log_prob
+    rate = base.rate
+    log_rate = torch.where(rate == 0, torch.ones_like(rate), rate).log()
+    joint = z * log_rate - rate - torch.lgamma(z + 1)
+    return joint.flatten(joint.dim() - events).sum(-1) if events else joint

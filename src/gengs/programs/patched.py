@@ -1,0 +1,80 @@
+"""While a block is open, ``sample`` of every law asks the program first.
+
+The methods are wrapped when the first block of the process opens and put back when the last one
+closes. A wrapper does nothing in a thread without a block, under the user's ``no_grad``, or inside
+the library's own code; what a law does under its own ``no_grad`` never shows.
+"""
+
+from __future__ import annotations
+
+__all__ = ["patch_laws", "restore_laws"]
+
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution
+
+from .active import current, watching
+from .watch import draw_geometric
+
+_lock = threading.Lock()
+_blocks = 0
+_originals: dict[type, Callable[..., Tensor]] = {}
+
+
+def patch_laws() -> None:
+    """One more block is open."""
+    global _blocks
+    with _lock:
+        _blocks += 1
+        if _blocks == 1:
+            for kind in set(_laws(Distribution)):
+                if "sample" in vars(kind):
+                    _originals[kind] = vars(kind)["sample"]
+                    kind.sample = _asking(_originals[kind])  # type: ignore[method-assign]
+            Tensor.geometric_ = _geometric  # type: ignore[method-assign,assignment]
+
+
+def restore_laws() -> None:
+    """One block less is open."""
+    global _blocks
+    with _lock:
+        _blocks -= 1
+        if _blocks == 0:
+            for kind, original in _originals.items():
+                kind.sample = original  # type: ignore[attr-defined]
+            _originals.clear()
+            del Tensor.geometric_
+
+
+_plain_geometric: Any = Tensor.geometric_
+
+
+def _geometric(self: Tensor, p: Any, **kwargs: Any) -> Tensor:
+    """``Tensor.geometric_``, which by itself takes no tensor that requires a gradient."""
+    plain = functools.partial(_plain_geometric, **kwargs)
+    if isinstance(p, Tensor) and p.requires_grad and watching():
+        return draw_geometric(self, p, plain)
+    return plain(self, p)
+
+
+def _laws(kind: type[Distribution]) -> Iterator[type[Distribution]]:
+    yield kind
+    for sub in kind.__subclasses__():
+        yield from _laws(sub)
+
+
+def _asking(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    @functools.wraps(original)
+    def sample(self: Distribution, *args: Any, **kwargs: Any) -> Tensor:
+        if not watching():
+            return original(self, *args, **kwargs)
+        shape = args[0] if args else kwargs.get("sample_shape", ())
+        plain = functools.partial(original, self, *args, **kwargs)
+        return current().draw(self, plain, torch.Size(shape))
+
+    return sample

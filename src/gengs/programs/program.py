@@ -1,0 +1,298 @@
+r"""A block in which the draws of a program carry gradients.
+
+.. code-block:: python
+
+    with gengs.differentiable() as program:
+        infected = simulate(theta, replicates=100)   # somebody's code, unchanged
+    loss = program.loss(cost(infected))              # one number per replicate
+    loss.mean().backward()
+
+Inside, ``torch.poisson``, ``torch.binomial``, ``torch.bernoulli``, ``torch.multinomial``,
+``Tensor.bernoulli_``, ``Tensor.geometric_``, the comparison ``torch.rand(...) < p`` and ``sample``
+of every law draw what they always draw, and the draw carries a gradient. Two kinds of rule:
+
+- **Path** (:class:`~gengs.MidCDF` unless told otherwise, or any other estimator that
+  :func:`gengs.rsample` takes): each draw moves with its parameters, the chain rule does the rest.
+  Exact where the rest of the program is quadratic in each draw; the bias falls with the size of the
+  counts. It sees nothing of comparisons, branches and indices, and says so after ``backward()``.
+- **Score** (:class:`~gengs.RLOO`, :class:`~gengs.REINFORCE`): draws are plain numbers, and
+  :meth:`Program.loss` adds :math:`\sum_t \nabla \log p(z_t \mid \text{past})` times the cost,
+  less the mean cost of the other replicates. Unbiased whatever the program does with a draw; its
+  variance is larger, often by orders of magnitude.
+
+**Absorbing states.** Where earlier draws have brought the rate or the probability of a *count* to 0
+(nobody is infected any more), one more would start everything anew, and the linear path would let
+that grow without bound. There a count stays what it is. A Bernoulli draw, which stands for one
+individual among others, moves by the whole one-sided slope, as :func:`gengs.rsample` does.
+
+Blocks nest, and an inner block chooses the rule for its own draws. The outermost one has the loss.
+
+References:
+    | Automatic Differentiation of Programs with Discrete Randomness (Arya et al., 2022),
+    | https://arxiv.org/abs/2210.08572
+    | Gradient Estimation Using Stochastic Computation Graphs (Schulman et al., 2015),
+    | https://arxiv.org/abs/1506.05254
+"""
+
+from __future__ import annotations
+
+__all__ = ["Program", "differentiable"]
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.distributions import Binomial, Categorical, Distribution, Independent
+
+from ..draws import rsample
+from ..draws.rsample import closed_form
+from ..draws.vectors import move_counts
+from ..estimators import REINFORCE, RLOO, MidCDF
+from .active import enter, leave, outermost, quiet
+from .credit import credited
+from .cut_report import CutReport
+from .domain import (
+    depends_on_parameters,
+    held_at_zero,
+    is_continuous,
+    log_prob_of,
+    require_domain,
+    require_whole_trials,
+)
+from .patched import patch_laws, restore_laws
+from .site import Site, where
+from .watch import Watch
+
+
+def differentiable(by: Any = None, *, validate_args: bool | None = None) -> Program:
+    """A block whose discrete draws carry gradients.
+
+    Args:
+        by: The rule of its draws: an estimator that :func:`gengs.rsample` takes, ``MidCDF()`` by
+            default; or ``RLOO()`` or ``REINFORCE()``, the score function.
+        validate_args: Whether to check the parameters at each draw, at the price of one look at
+            their values; on by default.
+
+    Example:
+        >>> import gengs
+        >>> theta = torch.tensor(0.3, requires_grad=True)
+        >>> with differentiable() as program:
+        ...     infected = torch.full((1000,), 10.0)
+        ...     for _ in range(5):
+        ...         infected = infected + torch.poisson(theta * infected)
+        >>> program.loss(infected).mean().backward()
+        >>> bool((theta.grad / (50 * 1.3**4) - 1).abs() < 0.1), len(program.sites)
+        (True, 5)
+    """
+    return Program(by, __debug__ if validate_args is None else validate_args)
+
+
+class Program:
+    """What happened in a block: made by :func:`differentiable`."""
+
+    def __init__(self, by: Any, validate: bool) -> None:
+        if isinstance(by, type):
+            raise TypeError(f"differentiable expects an estimator: pass by={by.__name__}().")
+        if by is not None and not hasattr(by, "draw") and not isinstance(by, RLOO | REINFORCE):
+            raise TypeError(
+                f"differentiable expects a rule for draws, but {type(by).__name__} needs the cost "
+                "of each; use MidCDF(), another that rsample takes, RLOO() or REINFORCE()."
+            )
+        self.by, self.validate = by, validate
+        self.scored = isinstance(by, RLOO | REINFORCE)
+        self.rule = "MidCDF" if by is None else type(by).__name__
+        self.report = CutReport()
+        self.costs: list[Tensor] = []
+        self._sites: list[Site] = []
+        self._around: tuple[Program, ...] = ()
+        self._watch: Watch | None = None
+        self._used = False
+
+    def __enter__(self) -> Program:
+        if self._used:
+            raise RuntimeError("a program runs once; open a new block by gengs.differentiable().")
+        self._used = True
+        self._around = enter(self)
+        patch_laws()
+        if not self._around:
+            self._watch = Watch(self.report)
+            self._watch.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._watch is not None:
+            self._watch.__exit__(kind, error, trace)
+        restore_laws()
+        leave(self)
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """All draws of the block, in their order."""
+        return tuple(self._sites)
+
+    # --------------------------------------------------------------------------------- draws
+
+    def draw(
+        self,
+        law: Distribution,
+        plain: Callable[[], Tensor],
+        shape: torch.Size = torch.Size(),
+        name: str | None = None,
+    ) -> Tensor:
+        """One draw, by the block's rule.
+
+        Args:
+            law: The law of the draw.
+            plain: Makes it as it would be made outside the block.
+            shape: The sample shape.
+            name: What the program called, where that is not the law's name.
+        """
+        base = law
+        while isinstance(base, Independent):
+            base = base.base_dist
+        site = self.site(name or type(base).__name__)
+        with quiet():
+            if self.validate:
+                require_domain(base, site)
+                if not self.exact and not self.scored:
+                    require_whole_trials(base, site)
+            if not depends_on_parameters(law):
+                site.rule = "none"
+                z = plain()
+            elif self.scored:
+                with torch.no_grad():
+                    z = plain()
+                self._score(site, law, z)
+            elif isinstance(base, Categorical):
+                z = self._index(site, base, plain)
+            else:
+                z = self._path(law, plain, shape)
+                outermost().report.follow(site, z)
+            site.shape = tuple(z.shape)
+        return z
+
+    def site(self, name: str) -> Site:
+        """A new site, at the line of the user's code that is running."""
+        file, line = where()
+        site = Site(name, file, line, self.rule, epoch=len(outermost().costs))
+        for block in (*self._around, self):
+            block._sites.append(site)
+        return site
+
+    def _score(self, site: Site, law: Distribution, z: Tensor) -> None:
+        """Keep the log-probability of a score draw."""
+        base: Any = law
+        while isinstance(base, Independent):
+            base = base.base_dist
+        if isinstance(base, Binomial) and base.total_count.requires_grad:
+            raise TypeError(
+                f"{site.place}: the score of a Binomial has no derivative in `total_count`, which "
+                "carries a gradient here; make the draws that it comes from by the same rule."
+            )
+        self.keep_score(site, log_prob_of(law, z))
+
+    def keep_score(self, site: Site, log_prob: Tensor) -> None:
+        """Keep a log-probability, ``(replicates, ...)``, until the cost is known."""
+        site.baseline = isinstance(self.by, RLOO)
+        site.log_prob = log_prob.flatten(1).sum(1) if log_prob.dim() > 1 else log_prob
+
+    def _path(self, law: Distribution, plain: Callable[[], Tensor], shape: torch.Size) -> Tensor:
+        if is_continuous(law):
+            return law.rsample(shape)
+        books = outermost().report
+        law = held_at_zero(law, books.comes_from_a_draw)
+        move = closed_form(law) if self.exact else None
+        if move is None:
+            return rsample(law, shape, self.by)
+        with torch.no_grad():
+            z = plain()
+        return move(z)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the rule keeps the draws that the program makes."""
+        return self.by is None or isinstance(self.by, MidCDF)
+
+    def _index(self, site: Site, law: Categorical, plain: Callable[[], Tensor]) -> Tensor:
+        """An integer index, beside which goes a one-hot vector that moves."""
+        with torch.no_grad():
+            index = plain()
+            one_hot = torch.nn.functional.one_hot(index, law.logits.shape[-1])
+        if self.exact:
+            twin = move_counts(law, law.logits.new_ones(()), one_hot.to(law.logits.dtype))
+        else:
+            kept = law.expand(index.shape)
+            twin = rsample(torch.distributions.OneHotCategorical(logits=kept.logits), by=self.by)
+            index = twin.detach().argmax(-1)
+        outermost().report.follow(site, twin)
+        watch = cast(Watch, outermost()._watch)
+        watch.twins.index(index, twin)
+        return index
+
+    # ------------------------------------------------------------------------- costs and loss
+
+    def cost(self, values: Tensor) -> None:
+        """A cost that arrives while the program runs: only later costs are put to a draw's credit.
+
+        Args:
+            values: One number per replicate. A reward is a negative cost.
+        """
+        self._require_outermost("cost")
+        self._require_replicates("cost", values)
+        self.costs.append(values)
+
+    def loss(self, cost: Tensor | None = None) -> Tensor:
+        """The costs, one number per replicate, with the gradient of the block's rules.
+
+        Args:
+            cost: What the program cost in the end; may be left out where :meth:`cost` was called.
+        """
+        self._require_outermost("loss")
+        if not self._sites:
+            raise ValueError(
+                "program.loss found no draw in the block: nothing called torch.poisson, "
+                "torch.binomial, torch.bernoulli, torch.multinomial or Law.sample() with gradients "
+                "enabled (draws by numpy or random are not seen)."
+            )
+        if cost is None and not self.costs:
+            raise ValueError("program.loss expects a cost, as program.cost was never called.")
+        if cost is not None:
+            self._require_replicates("loss", cost)
+        with quiet():
+            value = credited(self.costs, cost, self._sites)
+            self.report.after_backward(value, self._sites)
+        return value
+
+    def _require_outermost(self, name: str) -> None:
+        if self._around:
+            raise RuntimeError(
+                f"program.{name} belongs to the outermost block, which sees all draws; this one is "
+                "inside another."
+            )
+
+    def _require_replicates(self, name: str, values: Any) -> None:
+        if not isinstance(values, Tensor):
+            raise TypeError(f"program.{name} expects a tensor, but got {type(values).__name__}.")
+        firsts = {site.shape[0] for site in self._sites if site.shape}
+        known = f", {firsts.pop()} by its draws" if len(firsts) == 1 else ""
+        expected = (
+            f"program.{name} expects one number per replicate, shape (replicates,){known}, but got "
+            f"shape {tuple(values.shape)}"
+        )
+        if values.dim() > 1:
+            raise ValueError(f"{expected}; average or sum the other dimensions.")
+        firsts = {site.shape[0] for site in self._sites if site.shape}
+        alone = values.numel() == 1
+        if not alone and len(firsts) == 1 and len(values) not in firsts:
+            raise ValueError(f"{expected}; the first dimension of a draw counts the replicates.")
+        if self.costs and values.shape != self.costs[0].shape:
+            raise ValueError(f"{expected}; earlier costs had {tuple(self.costs[0].shape)}.")
+        if alone and any(site.baseline for site in self._sites):
+            raise ValueError(f"{expected}: RLOO needs at least two, REINFORCE() does with one.")

@@ -1,0 +1,77 @@
+"""A site: one draw of a program, and the line that made it."""
+
+from __future__ import annotations
+
+__all__ = ["Site", "asked_by_library", "where"]
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_OURS = f"{Path(__file__).resolve().parents[1]}{os.sep}"
+_TORCH = f"{Path(torch.__file__).resolve().parent}{os.sep}"
+_PYRO = f"{os.sep}site-packages{os.sep}pyro{os.sep}"
+_LAWS = (f"{_TORCH}distributions", f"{_OURS}distributions")
+
+
+def where() -> tuple[str, int]:
+    """File and line of the user's code that is running: the first frame of no library."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith((_OURS, _TORCH, "<frozen")) and _PYRO not in name:
+            break
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def asked_by_library() -> bool:
+    """Whether a law's own code is running: what it compares or casts is not the user's doing."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.startswith(_LAWS) or _PYRO in name:
+            return True
+        if not name.startswith((_OURS, _TORCH)):
+            return False
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+@dataclass(eq=False)
+class Site:
+    """One draw of a program."""
+
+    law: str
+    """The law's name."""
+    file: str
+    line: int
+    rule: str
+    """Whose gradient: the estimator's name, ``none`` where no parameter requires a gradient."""
+    shape: tuple[int, ...] = ()
+    """What was drawn."""
+    shared: bool = False
+    """Whether all replicates share it; known once the loss is."""
+
+    node: Any = field(default=None, repr=False)
+    """The draw in autograd's graph, where a gradient comes back to it."""
+    log_prob: Tensor | None = field(default=None, repr=False)
+    """Of a score draw: summed over all but the first dimension."""
+    baseline: bool = field(default=False, repr=False)
+    """Whether the other replicates' mean is subtracted from its credit."""
+    epoch: int = field(default=0, repr=False)
+    """How many costs had arrived before it."""
+
+    @property
+    def place(self) -> str:
+        """``file:line``, as editors and terminals understand it."""
+        path, here = Path(self.file), Path.cwd()
+        return f"{path.relative_to(here) if path.is_relative_to(here) else path}:{self.line}"
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.law}, shape {self.shape}, by {self.rule}"

@@ -1,0 +1,87 @@
+"""``gengs report``: studies and runs as one page, or as tables in Markdown, CSV or LaTeX."""
+
+from __future__ import annotations
+
+__all__ = ["MakeReport"]
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from ..runs.atomic import write_atomically
+from ..runs.manifest import command
+from ..runs.sanitise import printable
+
+if TYPE_CHECKING:
+    from .contents import Contents
+
+Format = Literal["html", "markdown", "csv", "latex"]
+
+SUFFIXES: dict[str, Format] = {".html": "html", ".htm": "html", ".md": "markdown"}
+SUFFIXES |= {".csv": "csv", ".tex": "latex"}
+
+
+@dataclass(frozen=True)
+class MakeReport:
+    """Make one page of studies and runs: tables beside the paper's, curves, samples, topics."""
+
+    folders: tyro.conf.Positional[
+        Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FOLDER [FOLDER ...]")]
+    ]
+    """Studies, runs, or folders of them; they may be half done."""
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
+    """The file to write, which needs no other file and no network; "-" for standard output."""
+    format: Format | None = None
+    """What to write: a page, or its tables; by default by the file's suffix (.html, .md, .csv,
+    .tex)."""
+    title: str | None = None
+    """The title of the page; by default the names of the studies."""
+
+    def run(self) -> None:
+        """Write the file and say where it is."""
+        from .contents import make_contents
+
+        if not self.folders:
+            raise ValueError("expected the folder of a study or of runs, but got none.")
+        form = self.format or self._form()
+        contents = make_contents(self.folders, self.title)
+        self._warn(contents)
+        if form == "html":
+            from .html_page import render_page
+
+            text = render_page(contents, command())
+        else:
+            from .text_formats import FORMATS
+
+            text = FORMATS[form](contents)
+        if self.out == Path("-"):
+            sys.stdout.write(text)
+            return
+        data = text.encode()
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.out, data)
+        done = sum(run.state == "done" for run in contents.runs)
+        size = f"{len(data) / 1e6:.1f} MB" if len(data) > 1e5 else f"{len(data) / 1e3:.1f} kB"
+        print(f"{done} of {len(contents.runs)} runs done: {printable(self.out.resolve())} ({size})")
+
+    def _warn(self, contents: Contents) -> None:
+        """On standard error, for a CSV file has no place for what was left out of it."""
+        for run in contents.runs:
+            if run.state in ("damaged", "different"):
+                print(printable(f"left out: {run.id}: {run.error}"), file=sys.stderr)
+        for section in contents.sections:
+            for problem in section.problems:
+                print(printable(f"note: {problem}"), file=sys.stderr)
+
+    def _form(self) -> Format:
+        if self.out == Path("-"):
+            return "markdown"
+        if (suffix := self.out.suffix.lower()) in SUFFIXES:
+            return SUFFIXES[suffix]
+        known = ", ".join(SUFFIXES)
+        raise ValueError(
+            f"expected a file that ends in {known}, or a --format, but got {self.out}."
+        )

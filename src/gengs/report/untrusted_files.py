@@ -1,0 +1,119 @@
+"""Files of a study, read with suspicion: they may come from anywhere.
+
+Only JSON and PNG are read. A file that is too large, damaged, or not what its name says raises
+:class:`Unreadable` with one sentence; nothing in it is ever run.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Picture", "Unreadable", "read_json", "read_picture", "record_batches"]
+
+import base64
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ..runs.json_lines import JsonLines, loads
+
+LIMITS = {
+    "plan.json": 2**26,
+    "topics.json": 2**24,
+    "error.txt": 2**22,
+    "records.jsonl": 2**28,
+    "timings.jsonl": 2**28,
+}
+"""Bytes of each file; a mebibyte of any other."""
+PICTURE_LIMIT = 2**22
+_DAMAGES = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+_BATCH_BYTES = 2**18
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_LARGEST_SIDE = 8192
+
+
+class Unreadable(ValueError):
+    """A file that is there and cannot be used; the message says why."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A checked PNG."""
+
+    uri: str
+    width: int
+    height: int
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in a file, NaN and infinities restored."""
+    data = _read(path)
+    try:
+        return loads(data)
+    except _DAMAGES as error:
+        raise Unreadable(f"{path.name} is damaged: {error}") from error
+
+
+def record_batches(path: Path) -> Iterator[list[dict[str, Any]]]:
+    """The records in a file, some thousands at a time; none if there is no file.
+
+    A torn last line is left out. A batch is parsed as one array, which takes half of the time.
+    """
+    if not path.exists():
+        return
+    _check_size(path)
+    done = 0
+    try:
+        with path.open("rb") as file:
+            while lines := file.readlines(_BATCH_BYTES):
+                records = _parsed(lines)
+                if records is None:  # damage, a torn line, or what an earlier version wrote
+                    yield list(islice(JsonLines.read(path), done, None))
+                    return
+                done += len(lines)
+                yield records
+    except _DAMAGES as error:
+        raise Unreadable(f"{path.name} is damaged: {error}") from error
+
+
+def _parsed(lines: list[bytes]) -> list[dict[str, Any]] | None:
+    """The records of some lines; nothing where each has to be looked at."""
+    text = b",".join(lines)
+    if not lines[-1].endswith(b"\n") or b'"nonfinite"' in text:
+        return None
+    try:
+        records = json.loads(b"[%b]" % text)
+    except _DAMAGES:
+        return None
+    whole = len(records) == len(lines) and all(isinstance(one, dict) for one in records)
+    return records if whole else None
+
+
+def read_picture(path: Path) -> Picture:
+    """A PNG as a data URI: its signature, its first chunk and its sides are checked."""
+    data = _read(path, PICTURE_LIMIT)
+    if not data.startswith(_SIGNATURE) or data[12:16] != b"IHDR" or len(data) < 57:
+        raise Unreadable(f"expected a PNG, but {path.name} is something else.")
+    width, height = struct.unpack(">II", data[16:24])
+    if not (0 < width <= _LARGEST_SIDE and 0 < height <= _LARGEST_SIDE):
+        raise Unreadable(f"expected a PNG of a size to show, but {path.name} says {width}×{height}")
+    return Picture("data:image/png;base64," + base64.b64encode(data).decode(), width, height)
+
+
+def _read(path: Path, limit: int | None = None) -> bytes:
+    _check_size(path, limit)
+    return path.read_bytes()
+
+
+def _check_size(path: Path, limit: int | None = None) -> None:
+    limit = limit or LIMITS.get(path.name, 2**20)
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise Unreadable(f"{path.name} cannot be read: {error.strerror}.") from error
+    if not path.is_file():
+        raise Unreadable(f"expected a file, but {path.name} is something else.")
+    if size > limit:
+        raise Unreadable(f"expected at most {limit:,} bytes in {path.name}, but it has {size:,}.")

@@ -1,0 +1,147 @@
+"""Records as JSON, and a file of them, one a line, that grows and, on resume, forgets its end.
+
+A line is one write, so a process that is killed leaves whole lines and at most one torn one. A torn
+line has no newline: it is cut off when the file is opened again.
+
+Python writes the shortest digits that give the same float, so equal numbers make equal bytes. NaN
+and the infinities are the words that Python's ``json`` writes and reads.
+"""
+
+from __future__ import annotations
+
+__all__ = ["JsonLines", "dumps", "loads"]
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from .atomic import why
+from .sanitise import CONTROLS
+
+
+def dumps(record: Mapping[str, Any], indent: int | None = None) -> str:
+    """A record as one JSON object; zero-dimensional tensors and NumPy numbers become numbers.
+
+    Example:
+        >>> dumps({"step": 3, "loss": float("nan")})
+        '{"step": 3, "loss": NaN}'
+    """
+    text = json.dumps(record, default=_number, ensure_ascii=False, indent=indent)
+    # JSON itself escapes no control beyond ASCII: a terminal would act on it
+    return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def loads(text: str | bytes) -> dict[str, Any]:
+    """The record that :func:`dumps` wrote.
+
+    Example:
+        >>> loads('{"loss": NaN}')
+        {'loss': nan}
+    """
+    record = json.loads(text)
+    if not isinstance(record, dict):
+        raise ValueError(f"expected a JSON object, but got {str(text)[:60]!r}.")
+    # Earlier versions wrote null, and where it stood (a JSON pointer, RFC 6901).
+    for pointer, name in record.pop("nonfinite", {}).items():
+        *path, last = (p.replace("~1", "/").replace("~0", "~") for p in pointer.split("/")[1:])
+        holder: Any = record
+        for part in path:
+            holder = holder[int(part) if isinstance(holder, list) else part]
+        holder[int(last) if isinstance(holder, list) else last] = float(name)
+    return record
+
+
+def _number(value: Any) -> Any:
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        return value.item()
+    raise TypeError(
+        f"expected numbers, strings, lists and dictionaries in a record, but got a "
+        f"{type(value).__name__}."
+    )
+
+
+class JsonLines:
+    """An append-only log.
+
+    Args:
+        path: The file; it is made if there is none.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     log = JsonLines(Path(folder, "records.jsonl"))
+        ...     for step in range(3):
+        ...         log.append({"step": step})
+        ...     log.rewind(2)
+        ...     log.close()
+        ...     list(JsonLines.read(log.path))
+        [{'step': 0}, {'step': 1}]
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        # Unbuffered: what `append` returned from is in the hands of the operating system.
+        self._file = path.open("ab", buffering=0)
+        self._ends = [end for _, end in _lines(path)]  # where each whole line ends
+        self._file.truncate(self._size)
+
+    def __len__(self) -> int:
+        """How many records there are."""
+        return len(self._ends)
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Add one record."""
+        line = dumps(record).encode() + b"\n"
+        try:
+            written = 0
+            while written < len(line):  # a raw write may take a part of it
+                written += self._file.write(line[written:])
+        except OSError as error:
+            self._file.truncate(self._size)
+            kept = f"could not add to {self.path}, all before it is kept: {why(error)}"
+            raise OSError(error.errno, kept) from error
+        self._ends.append(self._size + len(line))
+
+    def rewind(self, count: int) -> None:
+        """Forget all but the first ``count`` records."""
+        if not 0 <= count <= len(self):
+            raise ValueError(
+                f"expected at least {count} records in {self.path}, but it has {len(self)}."
+            )
+        del self._ends[count:]
+        self._file.truncate(self._size)
+
+    def sync(self) -> None:
+        """Force all records to the disk, so that they survive a power cut too."""
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Sync and close; closing twice is fine."""
+        if not self._file.closed:
+            self.sync()
+            self._file.close()
+
+    @staticmethod
+    def read(path: Path) -> Iterator[dict[str, Any]]:
+        """The records of a file that a process may be writing: a torn last line is left out."""
+        for number, (line, _) in enumerate(_lines(path), start=1):
+            try:
+                yield loads(line)
+            except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+                raise ValueError(f"line {number} of {path} is not a record: {error}") from error
+
+    @property
+    def _size(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+
+def _lines(path: Path) -> Iterator[tuple[bytes, int]]:
+    """Each whole line, and where it ends."""
+    end = 0
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                end += len(line)
+                yield line, end

@@ -1,0 +1,276 @@
+"""One step after another, with what has to happen between them."""
+
+from __future__ import annotations
+
+__all__ = ["Loop"]
+
+import math
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from . import checkpoint
+from .atomic import write_atomically
+from .checkpoint import restore, snapshot
+from .diagnosis import NonFiniteError, bad_forward, bad_gradient, bad_parameter
+from .interruption import Interruption
+from .machine import Machine
+from .monitor import Progress, png
+from .random_state import (
+    random_state,
+    restore_random_state,
+    rewind_step,
+    seed_everything,
+    step_state,
+)
+from .records import RunFolder
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+    from torch.utils.tensorboard import SummaryWriter
+
+    from .training import Task, Training
+
+
+class TaskModule(nn.Module):
+    """The task as one module, which DDP wraps: it must see all parameters and the whole pass."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__()
+        self.parts = nn.ModuleDict(task.modules)
+        self._step = task.step
+        self._taken = {"kind", "step", "gradient_norm", *task.schedules}
+
+    def forward(self, batch: Any) -> dict[str, Tensor]:
+        outputs = self._step(batch)
+        outputs = {"loss": outputs} if isinstance(outputs, Tensor) else dict(outputs)
+        if "loss" not in outputs:
+            raise ValueError(f"expected a result 'loss' of the step, but got {sorted(outputs)}.")
+        for name, value in outputs.items():
+            if value.numel() != 1:
+                raise ValueError(
+                    f"expected a scalar as the result {name!r} of the step, but got the shape "
+                    f"{tuple(value.shape)}."
+                )
+            if name in self._taken:
+                raise ValueError(f"the name {name!r} in a record is taken.")
+        return {name: v if name == "loss" else v.detach() for name, v in outputs.items()}
+
+
+class Loop:
+    """A training run in progress: ``begin``, then ``go``.
+
+    Args:
+        fabric: Launched.
+        task: What to train.
+        training: For how long.
+        machine: How often to save.
+        seed: The seed of all random numbers.
+        run: The folder of the run in the first process, nothing in the others.
+    """
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        task: Task,
+        training: Training,
+        machine: Machine,
+        seed: int,
+        run: RunFolder | None,
+    ) -> None:
+        self.fabric, self.task, self.training, self.machine = fabric, task, training, machine
+        self.seed, self.run = seed, run
+        self.rank, self.world = fabric.global_rank, fabric.world_size
+        self.step = 0
+        self.sums: dict[str, float] = {}  # of what a record will be the mean of
+        self.count = 0
+        self.progress = Progress(0, shown=False)
+        self.tensorboard: SummaryWriter | None = None
+        self.saved: int | None = None
+
+    def begin(self) -> None:
+        """Set up the devices, then start afresh or from the checkpoint."""
+        self.clock = self.saved_at = time.monotonic()
+        task, fabric = self.task, self.fabric
+        if any(is_lazy(p) for module in task.modules.values() for p in module.parameters()):
+            # Layers that take their width from the data; several processes need it beforehand.
+            seed_everything(self.seed, self.world)
+            task.step(task.data.batch(0, 0, 1))
+        self.module, *self.optimizers = fabric.setup(TaskModule(task), *task.optimizers)
+        seed_everything(self.seed, self.rank)
+        state = None
+        if self.run is not None and self.run.checkpoint.exists():
+            state = checkpoint.load(self.run.checkpoint)
+        state = fabric.broadcast(state)
+        if state is not None:
+            restore(task, state, self.rank, self.world, self.training.steps)
+            self.step, self.sums, self.count = state["step"], state["sums"], state["count"]
+            self.saved = self.step
+        if self.run is not None:
+            self.run.rewind(0 if state is None else state["records"])
+
+    def go(self, interruption: Interruption) -> bool:
+        """Make all steps that are left; whether nobody interrupted."""
+        self.module.train()
+        stop = False
+        while self.step < self.training.steps and not stop:
+            stop, overdue = self.advance(interruption)
+            every = self.machine.checkpoint_steps
+            if stop or overdue or (every is not None and self.step % every == 0):
+                self.save()
+        if stop and self.step < self.training.steps:
+            return False
+        if self.saved != self.step:
+            self.save()
+        if self.run is not None:
+            files = {} if self.task.files is None else self.task.files()
+            for name, content in files.items():
+                write_atomically(self.run.path / name, content)
+            checkpoint.save_weights(self.run.weights, self.task.modules)
+        self.fabric.barrier()
+        return True
+
+    def advance(self, interruption: Interruption) -> tuple[bool, bool]:
+        """One step of the training; whether all processes agreed to stop, or to save, after it."""
+        batch = self.fabric.to_device(self.task.data.batch(self.step, self.rank, self.world))
+        before = step_state(self.fabric.device)
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
+        try:
+            outputs = self.module(batch)
+        except ValueError as error:  # torch's laws refuse NaN as a parameter
+            rewind_step(before)
+            culprit = bad_forward(self.task, batch)
+            if culprit:
+                raise self.failure(culprit) from error
+            raise
+        self.fabric.backward(outputs["loss"])
+
+        names = sorted(outputs, key=lambda name: (name != "loss", name))  # for all processes
+        facts = torch.stack([outputs[name].detach().double().reshape(()) for name in names])
+        stop = interruption.requested
+        overdue = time.monotonic() - self.saved_at >= self.machine.checkpoint_seconds
+        if self.world > 1:
+            wishes = torch.tensor([stop, overdue], dtype=facts.dtype, device=facts.device)
+            facts, wishes = self.fabric.all_reduce((facts, wishes))
+            stop, overdue = (bool(wish > 0) for wish in wishes)
+        values = dict(zip(names, facts.tolist(), strict=True))
+        if not math.isfinite(values["loss"]):
+            rewind_step(before)
+            raise self.failure(bad_forward(self.task, batch) or "the loss of another process")
+        values["gradient_norm"] = self.clip()
+        if not math.isfinite(values["gradient_norm"]):
+            raise self.failure(bad_gradient(self.task.modules))
+
+        for optimizer in self.optimizers:
+            optimizer.step()
+        for schedule in self.task.schedules.values():
+            schedule.step()
+        self.step += 1
+        self.count += 1
+        for name, value in values.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+        self.progress.update(self.step, values["loss"])
+        self.note()
+        return stop, overdue
+
+    def clip(self) -> float:
+        """Clip each optimiser's gradient; the norm of all of them before that."""
+        squares = 0.0
+        for optimizer in self.optimizers:
+            if self.training.clip is None:
+                groups = optimizer.param_groups
+                grads = [p.grad for group in groups for p in group["params"] if p.grad is not None]
+                norm: Tensor | None = torch.nn.utils.get_total_norm(grads)
+            else:
+                norm = self.fabric.clip_gradients(
+                    self.module, optimizer, max_norm=self.training.clip, error_if_nonfinite=False
+                )
+            squares += 0.0 if norm is None else float(norm) ** 2
+        return math.sqrt(squares)
+
+    def note(self) -> None:
+        """Record and evaluate, where it is time for that."""
+        training, last = self.training, self.step == self.training.steps
+        if last or self.step % training.record_every == 0:
+            means = {name: total / self.count for name, total in self.sums.items()}
+            self.sums, self.count = {}, 0
+            self.append("train", {**means, **_values(self.task.schedules)})
+        every = training.evaluate_every or training.steps
+        if self.task.evaluate is not None and (last or self.step % every == 0):
+            self.evaluate()
+
+    def evaluate(self) -> None:
+        """Evaluate in the first process, with random numbers that the training does not miss."""
+        if self.run is not None and self.task.evaluate is not None:
+            state = random_state()
+            seed_everything(self.seed, self.world + self.step)
+            self.module.eval()
+            try:
+                with torch.no_grad(), self.fabric.autocast():
+                    self.append("evaluation", dict(self.task.evaluate()))
+                    if self.task.pictures is not None:
+                        self.show(self.task.pictures())
+            except ValueError as error:  # torch's laws refuse NaN as a parameter
+                culprit = bad_parameter(self.task)
+                if culprit:
+                    raise self.failure(culprit) from error
+                raise
+            self.module.train()
+            restore_random_state(state)
+        self.fabric.barrier()
+
+    def append(self, kind: str, values: dict[str, Any]) -> None:
+        """Add a record, its time to the timings, and its numbers to the curves."""
+        if self.run is None:
+            return
+        self.run.append({"kind": kind, "step": self.step, **values})
+        seconds = time.monotonic() - self.clock
+        self.run.append_timing({"kind": kind, "step": self.step, "seconds": seconds})
+        if self.tensorboard is None:
+            return
+        for name, value in values.items():
+            if getattr(value, "shape", None) == ():  # a tensor's or NumPy's number
+                value = value.item()
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                self.tensorboard.add_scalar(f"{kind}/{name}", value, self.step)
+
+    def show(self, pictures: Mapping[str, Tensor]) -> None:
+        """Keep pictures, the newest of each name."""
+        for name, picture in pictures.items():
+            if self.run is not None:
+                write_atomically(self.run.path / f"{name}.png", png(picture))
+            if self.tensorboard is not None:
+                self.tensorboard.add_image(name, picture, self.step, dataformats="HW")
+
+    def save(self) -> None:
+        """Write the checkpoint; the records that it counts on come first."""
+        state = snapshot(self.task, self.world)
+        if self.run is not None:
+            self.run.sync()
+            own = {"step": self.step, "sums": self.sums, "count": self.count}
+            checkpoint.save(self.run.checkpoint, {**own, "records": len(self.run), "task": state})
+        self.saved, self.saved_at = self.step, time.monotonic()
+
+    def failure(self, culprit: str) -> NonFiniteError:
+        """The error that stops a run which met NaN or infinity."""
+        kept = "there is no checkpoint yet"
+        if self.saved is not None:
+            kept = f"the checkpoint of step {self.saved} is kept"
+        hint = "; a smaller learning rate may help" if culprit.startswith("the parameter") else ""
+        return NonFiniteError(f"stopped in step {self.step + 1}: {culprit}; {kept}{hint}.")
+
+
+def _values(schedules: Mapping[str, Any]) -> dict[str, float]:
+    """Where the schedules are: a temperature's value, or a learning rate."""
+    values = {}
+    for name, schedule in schedules.items():
+        if hasattr(schedule, "value"):
+            values[name] = float(schedule.value)
+        elif hasattr(schedule, "get_last_lr"):
+            values[name] = float(schedule.get_last_lr()[0])
+    return values

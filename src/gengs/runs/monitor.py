@@ -1,0 +1,91 @@
+"""What a person watches while a model trains: a bar or lines, and pictures."""
+
+from __future__ import annotations
+
+__all__ = ["Progress", "png"]
+
+import io
+import sys
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+
+from .sanitise import printable, say, unheard
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Progress:
+    """How far a run is: steps, rate, loss, time left; a context manager.
+
+    In a terminal it is a live bar; elsewhere a line every few seconds, and one at the end.
+
+    Args:
+        total: The number of steps.
+        start: The number of steps that are done already.
+        shown: Whether to show anything at all.
+        seconds: The least time between two lines.
+    """
+
+    def __init__(
+        self, total: int, start: int = 0, *, shown: bool = True, seconds: float = 10.0
+    ) -> None:
+        self.total, self.start, self.shown, self.seconds = total, start, shown, seconds
+        self._begun = self._last = time.monotonic()
+        self._bar: RichProgress | None = None
+        if shown and sys.stdout.isatty():
+            self._bar = RichProgress(
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[rate]:,.0f} steps/s"),
+                TextColumn("loss {task.fields[loss]:.5g}"),
+                TimeRemainingColumn(),
+            )
+            self._task = self._bar.add_task(
+                "", total=total, completed=start, rate=0.0, loss=float("nan")
+            )
+
+    def __enter__(self) -> Progress:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._bar is not None:
+            with unheard():
+                self._bar.stop()
+
+    def update(self, step: int, loss: float) -> None:
+        """Show that ``step`` steps are done."""
+        now = time.monotonic()
+        rate = (step - self.start) / max(now - self._begun, 1e-9)
+        if self._bar is not None:
+            with unheard():
+                self._bar.update(self._task, completed=step, loss=loss, rate=rate)
+        elif self.shown and (step == self.total or now - self._last >= self.seconds):
+            self._last = now
+            left = timedelta(seconds=round((self.total - step) / max(rate, 1e-9)))
+            pace = f"{rate:,.0f} steps/s  loss {loss:.5g}  time left {left}"
+            say(f"step {step:,}/{self.total:,}  {pace}")
+
+    def say(self, text: str) -> None:
+        """Print a line above the bar."""
+        if self._bar is not None:
+            with unheard():
+                text = printable(text)
+                self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        else:
+            say(text, error=not self.shown)
+
+
+def png(picture: Tensor) -> bytes:
+    """A picture of grey values, ``uint8`` of shape ``(height, width)``, as a PNG file."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(picture.numpy()).save(buffer, "png", optimize=True)
+    return buffer.getvalue()

@@ -1,0 +1,226 @@
+"""The one training loop.
+
+    batch → loss → gradient → clip → optimisers → schedules → record → evaluate → checkpoint
+
+A run is a folder (:mod:`gengs.runs.records`). Killed at any step and resumed in a fresh process,
+it ends with the same bytes of ``records.jsonl`` and ``weights.safetensors`` as a run that was left
+alone, on the same kind of CPU and with the same number of threads: batches are a function of the
+step, every random generator is in the checkpoint, and records after the checkpoint are made again.
+What the clock decides (how often to save, how fast it went) is kept out of both.
+
+Records are of two kinds: ``{"kind": "train", "step", "loss", "gradient_norm", ...}`` with means
+over the steps since the record before, and the schedules' values after them; and
+``{"kind": "evaluation", "step", ...}`` with what the task's ``evaluate`` returns.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "Data",
+    "Interrupted",
+    "Machine",
+    "NonFiniteError",
+    "Stateful",
+    "Task",
+    "Training",
+    "rehearse",
+    "train",
+]
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import torch.distributed
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from .diagnosis import NonFiniteError
+from .interruption import Interrupted, Interruption
+from .loop import Loop
+from .machine import Machine, launch
+from .manifest import resume_command as command_to_resume
+from .monitor import Progress
+from .records import RunFolder
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+
+class Data(Protocol):
+    """Batches as a function of the step: a run that resumes asks for the ones it still needs."""
+
+    def batch(self, step: int, rank: int, world: int) -> Any:
+        """The share of process ``rank`` of ``world`` in the batch of a step; steps begin at 0."""
+
+
+class Stateful(Protocol):
+    """What moves on by one with each step: a temperature or a learning-rate schedule."""
+
+    def step(self) -> Any: ...
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state_dict: dict[str, Any], /) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Task:
+    """A loss to be minimised, with everything that changes while it is."""
+
+    modules: Mapping[str, nn.Module]
+    """What is trained and saved, by name: the model, and the estimator with its own parameters."""
+    step: Callable[[Any], Tensor | Mapping[str, Tensor]]
+    """From a batch to the loss, a scalar; or to several scalars, one of them named ``loss``."""
+    data: Data
+    """The batches."""
+    optimizers: Sequence[Optimizer]
+    """They all make one step after each loss."""
+    schedules: Mapping[str, Stateful] = field(default_factory=dict)
+    """They all make one step after the optimisers; their values are recorded under these names."""
+    evaluate: Callable[[], Mapping[str, Any]] | None = None
+    """Called without gradients, in evaluation mode, with random numbers of its own: how often it
+    is called does not change the training."""
+    pictures: Callable[[], Mapping[str, Tensor]] | None = None
+    """Called with each evaluation, in the same way: grey pictures, ``uint8 (height, width)``, by
+    name. The folder of the run keeps the last ones as PNG files, TensorBoard all."""
+    files: Callable[[], Mapping[str, bytes]] | None = None
+    """Called at the end: files for the folder of the run, by name."""
+    find_unused_parameters: bool = True
+    """DDP's: whether a loss may leave out some parameters, as an estimator's own."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """For how long to train, and what to note on the way."""
+
+    steps: int = 1000
+    """The number of optimisation steps."""
+    clip: float | None = None
+    """Scale each optimiser's gradient down to at most this norm."""
+    record_every: int = 100
+    """Record the mean loss of this many steps."""
+    evaluate_every: int | None = None
+    """Evaluate each time this many steps are done; by default at the end alone."""
+    precision: Literal["32-true", "64-true", "bf16-mixed"] = "32-true"
+    """The arithmetic, in the words of Lightning Fabric; 32-true leaves dtypes as they are."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "record_every", "evaluate_every"):
+            number = getattr(self, name)
+            if number is not None and number < 1:
+                raise ValueError(f"expected at least 1 for `{name}`, but got {number}.")
+        if self.clip is not None and not self.clip > 0:
+            raise ValueError(f"expected a positive `clip`, but got {self.clip}.")
+
+
+def train(
+    task: Task,
+    folder: str | Path,
+    config: Any,
+    training: Training,
+    machine: Machine | None = None,
+    *,
+    seed: int = 0,
+    experiment: str | None = None,
+    resume_command: str | None = None,
+) -> list[dict[str, Any]]:
+    """Train, record and save; the records (with several processes, in the first one alone).
+
+    Args:
+        task: What to train. Seed the generators before you build it: weights are drawn there.
+        folder: The folder of the run.
+        config: The experiment's frozen dataclass, kept in ``config.json``. A run is resumed only
+            with the same one.
+        training: For how long, with which records.
+        machine: Where, and whether to resume.
+        seed: The seed of all random numbers from the first step on.
+        experiment: The experiment's name; by default the class of ``config``.
+        resume_command: What to type to go on after an interruption; by default this process's
+            command with ``--resume``.
+
+    Raises:
+        Interrupted: After Ctrl-C or SIGTERM: the run is saved, the exit code is 130.
+        NonFiniteError: If a loss or gradient is NaN or infinite; the message names the step and the
+            tensor, and the last checkpoint stays.
+    """
+    machine = machine or Machine()
+    machine.check()
+    with ExitStack() as stack:
+        interruption = stack.enter_context(Interruption())
+        fabric = machine.fabric(training.precision, task.find_unused_parameters)
+        launch(fabric)
+        run = _open(fabric, folder, config, machine.resume, experiment)
+        if run is not None:
+            stack.enter_context(run)
+        loop = Loop(fabric, task, training, machine, seed, run)
+        loop.begin()
+        loop.progress = stack.enter_context(
+            Progress(training.steps, loop.step, shown=machine.progress and run is not None)
+        )
+        if run is not None:
+            if machine.tensorboard:
+                from torch.utils.tensorboard import SummaryWriter
+
+                # hide what was written before, after the checkpoint
+                curves = SummaryWriter(str(run.path / "tensorboard"), purge_step=loop.step + 1)
+                loop.tensorboard = stack.enter_context(closing(curves))
+            for note in run.notes:
+                loop.progress.say(f"resumed with {note}: the last digits may differ")
+        if not loop.go(interruption):
+            if run is not None:
+                again = resume_command or command_to_resume()
+                loop.progress.say(f"saved at step {loop.step}; to go on: {again}")
+            raise Interrupted
+        if fabric.world_size > 1:  # all are here: go's last act is to wait for each other
+            # a process that ends with gloo's threads still running may be aborted by them
+            torch.distributed.destroy_process_group()
+        if run is None:
+            return []
+        run.finish()
+        return run.records()
+
+
+def rehearse(task: Task, training: Training, steps: int = 4) -> float:
+    """Seconds that the whole training would take, evaluations aside, from a few of its steps.
+
+    The task is used up: it has taken them.
+
+    Args:
+        task: What would be trained.
+        training: For how long.
+        steps: How many steps to time; the one before them warms up.
+    """
+    machine = Machine(accelerator="cpu", progress=False)
+    fabric = machine.fabric(training.precision)
+    few = replace(training, steps=steps + 2, record_every=steps + 2)  # the last one would record
+    loop = Loop(fabric, replace(task, evaluate=None), few, machine, 0, None)
+    loop.begin()
+    fastest = float("inf")
+    for step in range(steps + 1):
+        begin = time.perf_counter()
+        loop.advance(Interruption())
+        if step:
+            fastest = min(fastest, time.perf_counter() - begin)
+    return fastest * training.steps
+
+
+def _open(
+    fabric: Fabric, folder: str | Path, config: Any, resume: bool, experiment: str | None
+) -> RunFolder | None:
+    """The folder, in the first process; where it is refused, the others end without a word."""
+    run, refusal = None, None
+    if fabric.is_global_zero:
+        try:
+            run = RunFolder.open(folder, config, resume=resume, experiment=experiment)
+        except (OSError, TypeError, ValueError) as error:
+            refusal = error
+    refused = fabric.broadcast(refusal is not None)
+    if refusal is not None:
+        raise refusal
+    if refused:
+        raise SystemExit(1)
+    return run

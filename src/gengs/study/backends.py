@@ -1,0 +1,170 @@
+"""Where runs are executed, by joblib: in processes of this machine, or on a Ray cluster."""
+
+from __future__ import annotations
+
+__all__ = ["Backend", "Loky", "RayCluster"]
+
+import logging
+import os
+import socket
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from ..runs.machine import require_semaphores
+from .plan import PlannedRun
+from .session import Session
+from .worker import execute
+
+
+@dataclass(frozen=True)
+class Loky:
+    """Processes of this machine.
+
+    Args:
+        count: How many; ``None`` for one per core.
+    """
+
+    count: int | None = None
+
+    children = True
+
+    def workers(self, after_death: bool = False) -> int:
+        """How many runs at once."""
+        require_semaphores(self.count or 2)
+        from joblib import cpu_count
+
+        return self.count or int(cpu_count())
+
+    @property
+    def threads(self) -> int:
+        """Of torch, for one run."""
+        from joblib import cpu_count
+
+        told = os.environ.get("OMP_NUM_THREADS", "")
+        return int(told) if told.isdigit() and int(told) else max(1, cpu_count() // self.workers())
+
+    def map(self, runs: Sequence[PlannedRun], session: Session, workers: int) -> None:
+        """Execute runs; raises if a worker dies."""
+        from joblib import parallel_config
+
+        with (
+            parallel_config(
+                backend="loky",
+                inner_max_num_threads=session.threads,
+                # a worker whose command was killed before it had a run must not wait for minutes
+                idle_worker_timeout=10,
+            ),
+            warnings.catch_warnings(),
+        ):
+            # loky replaces a worker whose memory has grown; that is no news to a user
+            warnings.filterwarnings("ignore", "A worker stopped while", UserWarning)
+            _map(runs, session, n_jobs=workers)
+
+    def close(self) -> None:
+        """Nothing: the workers end with this process."""
+
+
+@dataclass(frozen=True)
+class RayCluster:
+    """A Ray cluster, through Ray's own joblib backend.
+
+    Args:
+        address: Of an existing cluster; by default ``$RAY_ADDRESS``, or one on this machine alone.
+        count: How many runs at once; ``None`` for as many as the cluster has room for.
+        gpus: For each run, or a part of one.
+        threads: CPUs for each run.
+    """
+
+    address: str | None = None
+    count: int | None = None
+    gpus: float = 0.0
+    threads: int = 1
+
+    children = False  # Ray ends what it started for a command that is gone
+
+    def connect(self) -> None:
+        """Connect, once."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        try:
+            import ray
+            from ray.util.joblib import register_ray
+        except ImportError:
+            raise ValueError("the ray backend needs Ray: pip install 'gengs[ray]'") from None
+        register_ray()
+        if not ray.is_initialized():
+            try:
+                _knock(self.address)
+                ray.init(address=self.address, log_to_driver=False, logging_level=logging.ERROR)
+            except (OSError, ValueError, RuntimeError) as error:
+                raise OSError(f"there is no Ray cluster at {self.address}: {error}") from error
+
+    def workers(self, after_death: bool = False) -> int:
+        """How many runs at once, at this moment; ``after_death`` of a worker, ask each machine."""
+        import ray
+
+        self.connect()
+        nodes = [n for n in ray.nodes() if n["Alive"] and n["Resources"].get("CPU")]
+        room = 0
+        for node in _answering(nodes) if after_death else nodes:
+            has = node["Resources"]
+            fits = has.get("CPU", 0) // self.threads
+            room += int(min(fits, has.get("GPU", 0) // self.gpus) if self.gpus else fits)
+        return room if self.count is None else min(self.count, room)
+
+    def map(self, runs: Sequence[PlannedRun], session: Session, workers: int) -> None:
+        """Execute runs; raises if a worker dies."""
+        resources = {"num_cpus": self.threads, "num_gpus": self.gpus}
+        # Ray's pool deals tasks out in turns, so all at once keeps everyone busy longest.
+        options = {"pre_dispatch": "all", "ray_remote_args": resources}
+        _map(runs, session, n_jobs=workers, backend="ray", **options)
+
+    def close(self) -> None:
+        """Leave the cluster."""
+        import ray
+
+        ray.shutdown()
+
+
+Backend = Loky | RayCluster
+
+
+def _map(runs: Sequence[PlannedRun], session: Session, **options: Any) -> None:
+    from joblib import Parallel, delayed
+
+    Parallel(batch_size=1, **options)(delayed(execute)(run, session) for run in runs)
+
+
+def _knock(address: str | None) -> None:
+    """Raise ``OSError`` if nobody listens there; Ray itself would try for minutes."""
+    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=20).close()
+
+
+def _answer() -> None:
+    pass
+
+
+def _answering(nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The machines that answer. One that just died counts as alive for a while: ask each."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    answer = ray.remote(num_cpus=0, max_retries=0)(_answer)
+    asked = {}
+    for node in nodes:
+        there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        asked[answer.options(scheduling_strategy=there).remote()] = node
+    waiting, found = list(asked), []
+    seconds = 60.0  # for the first
+    while waiting and (ready := ray.wait(waiting, timeout=seconds)[0]):
+        waiting.remove(ready[0])
+        with suppress(ray.exceptions.RayError):
+            ray.get(ready[0])
+            found.append(asked[ready[0]])
+            seconds = 10.0
+    return found

@@ -1,0 +1,105 @@
+"""Estimators under ``vmap(grad(...))`` and ``torch.compile(fullgraph=True)``.
+
+Either the numbers are right, compared with enumeration and with the eager run of the same draws, or
+the estimator says by name that it does not work there. The catalogue tells in two columns which.
+
+False-alarm rate 1e-7 per test.
+"""
+
+import re
+
+import pytest
+import torch
+from agreement import REFUSALS, Answer, complaint
+from reference import cut, poisson
+from settings import SETTINGS
+from torch.distributions import Independent, Poisson
+
+import gengs
+
+pytestmark = [
+    pytest.mark.usefixtures("torch_validation_off"),
+    # what torch.compile does itself that torch warns of
+    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning"),
+]
+estimators = pytest.mark.parametrize("name", SETTINGS)
+COSTS = {"linear": lambda z: 1.5 * z + 1, "quadratic": lambda z: (z + 1.2).square()}
+RATE, LEVEL = 1.6, 6
+
+
+def law_of(name, rate):
+    """A cut Poisson; whole for the one that counts its arrivals."""
+    law = Poisson(rate, validate_args=False)
+    return law if name == "ArrivalTimes" else gengs.truncate(law, LEVEL, validate_args=False)
+
+
+def ours(name, error):
+    """Whether an error is a sentence of the estimator's own."""
+    said = rf"\b{name}\b[^\n]*\b(torch\.compile|vmap|torch\.func)\b"
+    return re.search(said, str(error)) is not None
+
+
+@estimators
+def test_vmap_of_grad(name):
+    setting = SETTINGS[name]
+    cost, estimator = COSTS[setting.cost], setting.make()
+    many = 2 if name == "Exact" else setting.replicates
+
+    def value(rate):
+        return estimator.expect(cost, law_of(name, rate))
+
+    rates = torch.full((many,), RATE, dtype=torch.float64)
+    # a baseline that is made at the first call is made outside
+    estimator.expect(cost, law_of(name, rates[:2].clone().requires_grad_()))
+    try:
+        found = torch.func.vmap(torch.func.grad(value), randomness="different")(rates)
+    except (RuntimeError, *REFUSALS) as error:
+        if not ours(name, error):
+            raise
+        return
+    table = poisson(RATE) if name == "ArrivalTimes" else cut(poisson(RATE), 0, LEVEL - 1)
+    reference = table.bound_of_two(cost) if name == "VIMCO" else table.expectation(cost)
+    answer = Answer(gradients={"rate": found.numpy()})
+    assert complaint(answer, reference, setting.bias) is None
+
+
+@pytest.mark.slow
+@estimators
+@pytest.mark.parametrize("factors", [False, True])
+def test_compiled_as_one_graph(name, factors):
+    setting = SETTINGS[name]
+    cost = COSTS[setting.cost]
+    compared = []
+    for compiled in (False, True):
+        torch.manual_seed(4)
+        estimator = setting.make().double()
+        estimator.expect(cost, law_of(name, torch.ones(2, dtype=torch.float64, requires_grad=True)))
+        rate = torch.tensor([[0.7, 1.6], [2.2, 0.4]], dtype=torch.float64, requires_grad=True)
+
+        def step(rate, estimator=estimator):
+            q = law_of(name, rate)
+            if factors:
+                return estimator.expect(lambda z: cost(z.sum(-1)), Independent(q, 1)).sum()
+            return estimator.expect(cost, q).sum()
+
+        run = torch.compile(step, fullgraph=True, backend="aot_eager") if compiled else step
+        try:
+            torch.manual_seed(3)
+            value = run(rate)
+            compared.append((value.detach(), *torch.autograd.grad(value, rate)))
+        except Exception as error:  # dynamo has many kinds of its own
+            if not (compiled and ours(name, error)):
+                raise
+            return
+        finally:
+            torch.compiler.reset()
+    for eager, again in zip(*compared, strict=True):
+        torch.testing.assert_close(again, eager)
+        assert eager.any()
+
+
+def test_the_catalogue_has_the_two_columns():
+    for row in gengs.catalogue():
+        assert any("vmap" in key for key in row) and any("compile" in key for key in row)

@@ -1,0 +1,69 @@
+"""The laboratory for programs, on one whose exact gradient is known."""
+
+import pytest
+import torch
+
+import gengs
+from gengs.lab import measure_program
+
+THETA = torch.tensor([6.0, 0.3], dtype=torch.float64, requires_grad=True)
+
+
+def simulate(theta, replicates):
+    born = torch.poisson(theta[0].expand(replicates))
+    return torch.binomial(born, theta[1].expand(replicates))
+
+
+def exact():
+    """Bin(Poisson(λ), p) is Poisson(λp), so E z² = m + m² with m = λp."""
+    rate, p = THETA.detach()
+    return (1 + 2 * rate * p) * torch.stack([p, rate])
+
+
+@pytest.fixture(scope="module")
+def result():
+    rules = [gengs.MidCDF(), gengs.RLOO(), gengs.REINFORCE()]
+    return measure_program(simulate, THETA, torch.square, rules, gradients=300, reference=100_000)
+
+
+def test_the_reference_has_the_error_that_it_says(result):
+    error = float(result.source.rpartition("s.e. ")[2])
+    assert (result.exact - exact()).norm() < 4 * error < 0.2 * exact().norm()
+
+
+def test_no_rule_is_biased_and_the_path_varies_least(result):
+    for row in result:
+        assert abs(row.bias) < 4 * row.bias_error
+    variances = [row.variance for row in result]
+    assert variances == sorted(variances)
+    assert result["MidCDF"].evaluations == 100 and result["RLOO"].milliseconds > 0
+
+
+def test_a_bias_is_found():
+    def rough(z):
+        return torch.sin(2 * torch.pi * z) + z
+
+    found = measure_program(simulate, THETA, rough, gradients=100, reference=20_000)
+    assert abs(found["MidCDF"].bias) > 10 * found["MidCDF"].bias_error
+
+
+def test_it_prints_exports_and_takes_a_gradient_that_is_known(result):
+    assert "finite differences" in str(result) and result.to_dict()["rows"][0]["bias"] is not None
+    given = measure_program(
+        lambda theta: torch.poisson(theta.expand(50, 1)).squeeze(-1),
+        torch.tensor([3.0]),
+        torch.square,
+        gengs.MidCDF(),
+        exact=torch.tensor([7.0]),
+        gradients=200,
+    )
+    assert given.source == "given" and abs(given["MidCDF"].bias) < 4 * given["MidCDF"].bias_error
+
+
+def test_the_random_state_is_put_back():
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    measure_program(simulate, THETA, torch.square, gradients=2, reference=100)
+    assert torch.equal(before, torch.get_rng_state())
+    with pytest.raises(ValueError, match="gradients"):
+        measure_program(simulate, THETA, torch.square, gradients=1)
