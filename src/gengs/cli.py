@@ -9,7 +9,6 @@ from __future__ import annotations
 __all__ = ["main"]
 
 import atexit
-import contextlib
 import functools
 import json
 import operator
@@ -102,15 +101,6 @@ class Estimators:
         Console().print(table)
 
 
-def _leave_process_group() -> None:
-    """Threads of gloo that outlive the interpreter would abort it."""
-    torch = sys.modules.get("torch")
-    group = getattr(torch, "distributed", None)
-    if group is not None and group.is_available() and group.is_initialized():
-        with contextlib.suppress(RuntimeError, ValueError):
-            group.destroy_process_group()
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; the exit code."""
     with stoppable(), warnings.catch_warnings():
@@ -130,8 +120,6 @@ def main(arguments: list[str] | None = None) -> int:
             if "allocate" not in str(error):
                 raise
             return _say("these settings need more memory than there is.", 1)
-        finally:
-            _leave_process_group()
 
 
 def entry() -> NoReturn:
@@ -140,13 +128,19 @@ def entry() -> NoReturn:
         code: object = main()
     except SystemExit as end:
         code = end.code
-    if code == 130:
-        # where the signal met an exec() of some import, python -m ends by SIGINT, not by a code
+    # Where the signal met an exec() of some import, python -m ends by SIGINT, not by a code; and
+    # threads of gloo that outlive the interpreter abort it, where a run ended before its time.
+    if code == 130 or _in_process_group():
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(130)
+        os._exit(code if isinstance(code, int) else bool(code))
     sys.exit(code)  # type: ignore[arg-type]
+
+
+def _in_process_group() -> bool:
+    group = getattr(sys.modules.get("torch"), "distributed", None)
+    return group is not None and group.is_available() and group.is_initialized()
 
 
 def _say(what: object, code: int = 0) -> int:

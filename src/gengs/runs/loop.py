@@ -4,12 +4,14 @@ from __future__ import annotations
 
 __all__ = ["Loop"]
 
+import gc
 import math
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.distributed
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
@@ -123,6 +125,7 @@ class Loop:
             if stop or overdue or (every is not None and self.step % every == 0):
                 self.save()
         if stop and self.step < self.training.steps:
+            self.fabric.barrier()
             return False
         if self.saved != self.step:
             self.save()
@@ -133,6 +136,18 @@ class Loop:
             checkpoint.save_weights(self.run.weights, self.task.modules)
         self.fabric.barrier()
         return True
+
+    def leave(self) -> None:
+        """Leave the process group, once all processes are here; ``go`` waits for them.
+
+        Threads of gloo that outlive the interpreter abort it. They are joined when the last
+        reference to the group goes. If DDP had it, that would happen with the GIL held, for which
+        one of the threads may be waiting: a deadlock. So DDP goes first.
+        """
+        if self.world > 1:
+            del self.module
+            gc.collect()  # DDP refers to itself
+            torch.distributed.destroy_process_group()
 
     def advance(self, interruption: Interruption) -> tuple[bool, bool]:
         """One step of the training; whether all processes agreed to stop, or to save, after it."""

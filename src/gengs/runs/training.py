@@ -34,7 +34,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-import torch.distributed
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -170,14 +169,13 @@ def train(
                 loop.tensorboard = stack.enter_context(closing(curves))
             for note in run.notes:
                 loop.progress.say(f"resumed with {note}: the last digits may differ")
-        if not loop.go(interruption):
+        done = loop.go(interruption)
+        loop.leave()
+        if not done:
             if run is not None:
                 again = resume_command or command_to_resume()
                 loop.progress.say(f"saved at step {loop.step}; to go on: {again}")
             raise Interrupted
-        if fabric.world_size > 1:  # all are here: go's last act is to wait for each other
-            # a process that ends with gloo's threads still running may be aborted by them
-            torch.distributed.destroy_process_group()
         if run is None:
             return []
         run.finish()
