@@ -1,7 +1,8 @@
 """Training steps of this checkout beside another's, interleaved in one run.
 
 Two processes, one for each checkout, take turns: a few steps of one model here, the same there. The
-medians of the ratios are steady also where the machine is not.
+medians of the ratios are steady also where the machine is not. Time is the processor's, one thread:
+what others do on the machine counts for little.
 
     git worktree add /tmp/before HEAD~1
     python -m benchmarks.against /tmp/before
@@ -32,9 +33,9 @@ print(json.dumps(list(steps)), flush=True)
 for line in sys.stdin:
     step, times = steps[json.loads(line)], []
     for _ in range(10):
-        start = time.perf_counter()
+        start = time.process_time()
         step()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     print(min(times), flush=True)
 """
 

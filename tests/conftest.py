@@ -1,11 +1,14 @@
 """One thread per worker, one seed per test, and nothing that outlives a test."""
 
+import signal
+
 import pytest
 import torch
 from torch.distributions import Distribution
 
 
 def pytest_configure(config):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests send it, also where nohup runs them
     torch.set_num_threads(1)  # workers share the cores; results do not depend on their number
 
 

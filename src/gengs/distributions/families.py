@@ -170,8 +170,8 @@ class _Poisson(Family):
         self.rate = self.like = widen(law.rate).unsqueeze(-1)
 
     def log_pmf(self, k: Tensor) -> Tensor:
-        log_pmf = log_poisson_pmf(k.clamp_min(0).double(), self.rate.double())
-        return log_pmf.where(self.inside(k), -torch.inf).to(self.rate.dtype)
+        k = k.double().where(self.inside(k), -1.0)  # where 1/Γ(k + 1) is 0, as it should be
+        return log_poisson_pmf(k, self.rate.double()).to(self.rate.dtype)
 
     def log_at_least(self, a: Tensor) -> Tensor:
         return log_poisson_tail(a, self.rate, True).to(self.rate.dtype)

@@ -2,9 +2,10 @@ r"""A law on finitely many atoms, the centre of the library.
 
 .. math:: P(Z = c_k) = \pi_k, \qquad k = 0, \dots, n - 1
 
-The atoms :math:`c_k` are numbers, vectors or matrices; the law is its table, ``logits``
-:math:`\log \pi_k` and ``probs`` :math:`\pi_k`. A truncation produces one, an implicit posterior
-*is* one (logits straight from a network), a PMF that a user owns is one. The linear map
+The atoms :math:`c_k` are numbers, vectors or matrices; the law is its table of ``logits``
+:math:`\log \pi_k`, from which ``probs`` :math:`\pi_k` are made when they are asked for. A
+truncation produces one, an implicit posterior *is* one (logits straight from a network), a PMF
+that a user owns is one. The linear map
 
 .. math:: \mathcal{T}(w) = \sum_k w_k c_k
 
@@ -63,12 +64,10 @@ class Finite(Distribution):
 
     logits: Tensor
     r"""The log-probabilities :math:`\log \pi`, of shape ``(*batch, n)``."""
-    probs: Tensor
-    r"""The probabilities :math:`\pi`, of shape ``(*batch, n)``."""
     certificate: Certificate | None = None
     """What a truncation lost (see :class:`gengs.Certificate`); ``None`` for a law of its own."""
-    reachable: Tensor | None = None
-    """Which atoms the parameters can give probability, ``(*batch, n)``; ``None`` for all."""
+    given_probs: Tensor | None = None
+    """The probabilities, where the law was made of those; an atom may have none and get some."""
     made_from: tuple[Callable[..., Finite], tuple[Any, ...], dict[str, Any]]
     """The call that makes this law from its parameters, for a deep copy."""
 
@@ -96,31 +95,23 @@ class Finite(Distribution):
         )
         weights = given.to(_at_least_float32(given.dtype))
         # NaN, +inf and "every atom forbidden" all show in the normaliser, which is n times smaller
+        atoms = atoms.to(_at_least_float32(atoms.dtype))
+        dtype = given.dtype if given.is_floating_point() else weights.dtype
         if logits is None:
             total = weights.sum(-1, keepdim=True)
-            table_probs = weights / total
-            table_logits = safe_log(table_probs)
+            normalised = weights / total
+            self.set_table(atoms, safe_log(normalised), event_dim, dtype, validate)
+            self.given_probs = normalised.expand_as(self.logits)
             fault = ~(torch.isfinite(total) & (total > 0)) | (weights < 0).any(-1, keepdim=True)
         else:
             total = weights.logsumexp(-1, keepdim=True)  # log_softmax is slow for short rows
-            table_logits = weights - total
-            table_probs = table_logits.exp()
+            self.set_table(atoms, weights - total, event_dim, dtype, validate)
             fault = ~torch.isfinite(total)
-            self.reachable = weights.detach() > -torch.inf
-        atoms = atoms.to(_at_least_float32(atoms.dtype))
-        dtype = given.dtype if given.is_floating_point() else weights.dtype
-        self.set_table(atoms, table_logits, table_probs, event_dim, dtype, validate)
         if validate and any_of(fault.detach(), not_finite(atoms), may_repeat(self)):
             refuse_table(self, name, weights.detach(), fault.squeeze(-1))
 
     def set_table(
-        self,
-        atoms: Tensor,
-        logits: Tensor,
-        probs: Tensor,
-        event_dim: int,
-        dtype: torch.dtype,
-        validate: bool,
+        self, atoms: Tensor, logits: Tensor, event_dim: int, dtype: torch.dtype, validate: bool
     ) -> None:
         """Take a normalised table: what every way to make a law ends with."""
         n = logits.shape[-1]
@@ -142,7 +133,7 @@ class Finite(Distribution):
                 " for vector atoms pass event_dim=1."
             ) from None
         self.atoms = atoms
-        self.logits, self.probs = logits.expand(*batch, n), probs.expand(*batch, n)
+        self.logits = logits.expand(*batch, n)
         self.event_dim = event_dim
         self.dtype = dtype
         event = atoms.shape[atoms.dim() - event_dim :]
@@ -151,6 +142,23 @@ class Finite(Distribution):
         self._validate_args = validate
 
     # ------------------------------------------------------------------ the PMF and what sums it
+
+    @property
+    def probs(self) -> Tensor:
+        r"""The probabilities :math:`\pi`, of shape ``(*batch, n)``."""
+        if self.given_probs is not None:
+            return self.given_probs
+        if self.certificate is None:
+            return self.logits.exp()
+        return self.certificate.family.clipped_pmf(self.atoms, self.logits)
+
+    @property
+    def reachable(self) -> Tensor | None:
+        """Which atoms the parameters can give probability, ``(*batch, n)``; ``None`` for all."""
+        if self.certificate is not None:
+            family = self.certificate.family
+            return None if family.upper is None else family.inside(self.atoms)
+        return self.logits.detach() > -torch.inf if self.given_probs is None else None
 
     @property
     def num_atoms(self) -> int:
@@ -283,9 +291,11 @@ class Finite(Distribution):
     def expand(self, batch_shape: _size, _instance: Any = None) -> Finite:
         law = self._get_checked_instance(Finite, _instance)
         shape = (*batch_shape, self.num_atoms)
-        table = self.logits.expand(shape), self.probs.expand(shape)
-        law.set_table(self.atoms, *table, self.event_dim, self.dtype, self._validate_args)
-        law.certificate, law.reachable = self.certificate, self.reachable
+        table = self.logits.expand(shape)
+        law.set_table(self.atoms, table, self.event_dim, self.dtype, self._validate_args)
+        law.certificate = self.certificate
+        if self.certificate is not None or self.given_probs is not None:
+            law.given_probs = self.probs.expand(shape)
         law.made_from = _expanded, (self, batch_shape), {}
         return law
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Binomial, Distribution, Multinomial, NegativeBinomial
 from torch.distributions.kl import _KL_REGISTRY, kl_divergence, register_kl
+from torch.nn.functional import threshold
 
 from .families import family_of
 from .finite import Finite
@@ -22,6 +23,9 @@ from .multinomial import multinomial_probs
 from .relaxed import StraightThrough
 from .tails import log_success_and_failure, times
 from .tracing import any_of, validates
+
+_FORBIDDEN = -1e30
+"""Below any log-probability but ``-inf``."""
 
 
 def divergence(q: Distribution, p: Distribution) -> Tensor:
@@ -113,10 +117,11 @@ def _binomial(q: Binomial, p: Binomial) -> Tensor:
 
 def _categorical_kl(log_q: Tensor, log_p: Tensor) -> Tensor:
     """The divergence of log-PMFs ``(*batch, n)``."""
-    possible = log_q > -torch.inf
-    # double where: impossible atoms of q contribute 0 and send no NaN back
-    ratio = log_q.where(possible, 0.0) - log_p.where(possible, 0.0)
-    return (log_q.exp() * ratio).sum(-1)
+    q = log_q.exp()
+    # impossible atoms of q contribute 0 and send no NaN back; a mask would take four times as long
+    ratio = threshold(log_q, _FORBIDDEN, 0.0) - log_p.clamp_min(_FORBIDDEN)
+    outside = (q * (log_p == -torch.inf)).sum(-1) > 0
+    return (q * ratio).sum(-1).masked_fill(outside, torch.inf)
 
 
 def _difference(log_q: Tensor, log_p: Tensor) -> Tensor:

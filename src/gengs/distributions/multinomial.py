@@ -30,7 +30,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.distributions import Categorical, Multinomial, OneHotCategorical
-from torch.distributions.utils import lazy_property
 from torch.types import _size
 
 from .finite import Finite
@@ -116,17 +115,10 @@ class OneHot(Finite):
         self.made_from = OneHot, (logits, probs, validate), {}
         self.logits = logits
         self.event_dim, self.dtype = 1, logits.dtype
-        if probs is not None:
-            self.probs = probs
-        moves = probs is not None and probs.requires_grad
-        self.reachable = None if moves else logits.detach() > -torch.inf
+        self.given_probs = probs
         n = logits.shape[-1]
         super(Finite, self).__init__(logits.shape[:-1], torch.Size([n]), validate_args=False)
         self._validate_args = validate
-
-    @lazy_property
-    def probs(self) -> Tensor:  # a relaxed vector does not need them
-        return self.logits.exp()
 
     @property
     def atoms(self) -> Tensor:  # type: ignore[override]  # made when asked for: n × n numbers
@@ -155,6 +147,5 @@ class OneHot(Finite):
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> OneHot:
         shape = (*batch_shape, self.num_atoms)
-        given = "probs" in vars(self)
-        probs = self.probs.expand(shape) if given else None
+        probs = None if self.given_probs is None else self.given_probs.expand(shape)
         return OneHot(self.logits.expand(shape), probs, self._validate_args)

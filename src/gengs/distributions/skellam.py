@@ -27,7 +27,7 @@ from torch.distributions.utils import broadcast_all
 from torch.types import _size
 
 from .families import Family, register_family
-from .tails import log_poisson_pmf, log_poisson_tail, log_sum, safe_log
+from .tails import log_poisson_pmf, log_poisson_tail, log_sum
 from .tracing import any_of, inspectable, require_finite, validates
 
 
@@ -114,8 +114,8 @@ def _log_pmf(k: Tensor, up: Tensor, down: Tensor) -> Tensor:
     first = (peak.round() - half).clamp_min(0).unsqueeze(-1)
     j = first + torch.arange(2 * half + 1, device=k.device)  # (..., 2 half + 1)
     plus, minus = k.clamp_min(0).unsqueeze(-1) + j, (-k).clamp_min(0).unsqueeze(-1) + j
-    terms = _log_power(plus, up.unsqueeze(-1)) + _log_power(minus, down.unsqueeze(-1))
-    return log_sum(terms).squeeze(-1) - up - down
+    terms = log_poisson_pmf(plus, up.unsqueeze(-1)) + log_poisson_pmf(minus, down.unsqueeze(-1))
+    return log_sum(terms).squeeze(-1)
 
 
 def _half_width(peak: Tensor) -> int:
@@ -124,11 +124,6 @@ def _half_width(peak: Tensor) -> int:
         return 128  # a traced sum cannot depend on the data: exact for rates up to about 200
     largest = float(peak.max()) if peak.numel() else 0.0
     return int(7 * largest**0.5) + 20 if largest == largest else 1
-
-
-def _log_power(k: Tensor, rate: Tensor) -> Tensor:
-    """``k log rate - lnΓ(k + 1)``, with ``0 log 0 = 0``."""
-    return (k * safe_log(rate)).where(k != 0, 0.0) - torch.lgamma(k + 1)
 
 
 class _Integers(constraints.Constraint):

@@ -43,7 +43,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import logsigmoid, threshold
 
 from .tracing import inspectable
 
@@ -106,62 +106,68 @@ def log_success_and_failure(
 
 # ----------------------------------------------------------------------------------------- Poisson
 
+_NEVER = -1e300
+
 
 def log_poisson_pmf(k: Tensor, rate: Tensor) -> Tensor:
-    """``k log λ - λ - lnΓ(k + 1)`` for counts ``k >= 0``, with ``0 log 0 = 0``."""
-    log_power = (k * safe_log(rate)).masked_fill(k == 0, 0.0)
-    return log_power - rate - torch.lgamma(k + 1)
+    """``k log λ - λ - lnΓ(k + 1)`` in ``float64``, with ``0 log 0 = 0``; ``-inf`` at ``k = -1``."""
+    # masks are as large as the rates, not as the table: log 0 is a number which 0 makes 0
+    none = rate == 0
+    log_rate = rate.masked_fill(none, 1.0).log().masked_fill(none, 2 * _NEVER)
+    return threshold(k * log_rate - rate - torch.lgamma(k + 1), _NEVER, -torch.inf)
 
 
 def log_poisson_tail(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
     """``log P(X >= a)`` of a Poisson where ``upper``, else ``log P(X < a)``; in ``float64``."""
-    a, rate = torch.broadcast_tensors(a.double(), rate.double())
+    a, rate = a.double(), rate.double().expand(torch.broadcast_shapes(a.shape, rate.shape))
     surely = a <= 0  # every count is at least 0
-    never = (rate == 0) & ~surely  # and every count of a rate 0 is 0
-    known = surely | never
-    a, rate = a.masked_fill(known, 1.0), rate.masked_fill(known, 1.0)
-    if torch.compiler.is_compiling():  # which cannot follow a jvp, and needs none
-        tail = (torch.special.gammainc if upper else torch.special.gammaincc)(a, rate)
-    else:
-        tail = _GammaInc.apply(a, rate, upper)
+    # a compiler cannot follow a jvp, and needs none
+    of = _log_gammainc if torch.compiler.is_compiling() else _LogGammaInc.apply
+    log_tail = of(a.masked_fill(surely, 1.0), rate, upper)
+    return log_tail.masked_fill(surely, 0.0 if upper else -torch.inf)
+
+
+def _log_gammainc(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
+    """The logarithm of ``gammainc`` or ``gammaincc``, which does not underflow."""
+    tail = (torch.special.gammainc if upper else torch.special.gammaincc)(a, rate)
     first, ratio = (a, rate / (a + 1)) if upper else (a - 1, (a - 1) / rate)
     # where even float64 underflows, the first term and its geometric continuation are enough
     rare = tail < 1e-300
     beyond = log_poisson_pmf(first, rate) - (-ratio.clamp_max(1 - 1e-9)).log1p()
-    log_tail = torch.where(rare, beyond, tail.masked_fill(rare, 1.0).log())
-    log_tail = log_tail.masked_fill(surely, 0.0 if upper else -torch.inf)
-    return log_tail.masked_fill(never, -torch.inf if upper else 0.0)
+    return torch.where(rare, beyond, tail.masked_fill(rare, 1.0).log())
 
 
-class _GammaInc(torch.autograd.Function):
-    """``gammainc`` or ``gammaincc``, with the forward-mode derivative that torch's do not have."""
+class _LogGammaInc(torch.autograd.Function):
+    """The same as one node, with the forward-mode derivative that torch's functions do not have."""
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
-        return (torch.special.gammainc if upper else torch.special.gammaincc)(a, rate)
+        return _log_gammainc(a, rate, upper)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         a, rate, ctx.upper = inputs
-        ctx.save_for_backward(a, rate)
-        ctx.save_for_forward(a, rate)
+        ctx.save_for_backward(a, rate, output)
+        ctx.save_for_forward(a, rate, output)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
-        return None, grad * _GammaInc.slope(ctx), None
+        return None, grad * _LogGammaInc.slope(ctx), None
 
     @staticmethod
     def jvp(ctx: Any, _: Any, tangent: Tensor, __: Any) -> Tensor:
-        return tangent * _GammaInc.slope(ctx)
+        return tangent * _LogGammaInc.slope(ctx)
 
     @staticmethod
     def slope(ctx: Any) -> Tensor:
-        """dP(X >= a)/drate = p(a - 1), and the opposite for the rest."""
-        a, rate = ctx.saved_tensors
-        pmf = log_poisson_pmf(a - 1, rate).exp()
-        return pmf if ctx.upper else -pmf
+        """dP(X >= a)/drate = p(a - 1), and the opposite for the rest; 0 where that is 0/0."""
+        a, rate, log_tail = ctx.saved_tensors
+        never = log_tail == -torch.inf
+        ratio = (log_poisson_pmf(a - 1, rate) - log_tail.masked_fill(never, 0.0)).exp()
+        ratio = ratio.masked_fill(never, 0.0)
+        return ratio if ctx.upper else -ratio
 
 
 # ------------------------------------------------------------------------------------------- beta

@@ -48,7 +48,7 @@ def tilt(
         raise TypeError(f"tilt expects numbers as atoms, but these have event_dim={law.event_dim}.")
     a, b = (torch.as_tensor(x, dtype=law.logits.dtype) for x in (slope, curvature))
     t = standardised_atoms(law)
-    logits = law.logits + a.unsqueeze(-1) * t - b.unsqueeze(-1) * t.square()
+    logits = law.logits + t * (a.unsqueeze(-1) - b.unsqueeze(-1) * t)
     return Finite(law.atoms, logits=logits, validate_args=validate_args)
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 __all__ = ["as_finite", "truncate"]
 
-import math
 import operator
 import warnings
 from collections.abc import Iterator
@@ -167,8 +166,7 @@ def _as_table(law: Distribution, validate: bool) -> Finite | None:
             p = multinomial_probs(law)[0].unsqueeze(-2)
             ways = multinomial_log_pmf(atoms, torch.zeros_like(p.squeeze(-2)), law.total_count)
             direct = ways.exp() * p.pow(atoms).prod(-1)
-            table.probs = torch.where((p == 0).any(-1), direct, table.probs)
-            table.reachable = None
+            table.given_probs = torch.where((p == 0).any(-1), direct, table.probs)
         return table
     if isinstance(law, MixtureSameFamily) and isinstance(law.component_distribution, Finite):
         parts = law.component_distribution
@@ -192,14 +190,12 @@ def _cut(family: Family, window: Window, validate: bool) -> Finite:
     below = not (family.lower is not None and isinstance(low, int) and low <= family.lower)
     logits = _clipped_log_pmf(family, k, below)  # (*batch, n)
     if validate:
-        _check_cut(family, window, logits.detach(), below)
+        _check_cut(family, window, k, logits.detach(), below)
     law = Finite.__new__(Finite)
     law.made_from = truncate, (family.law,), {"window": window, "validate_args": validate}
     law.certificate = Certificate(family, window)
-    law.reachable = family.inside(k) if family.upper is not None else None
-    probs = family.clipped_pmf(k, logits)
     atoms = k.to(torch.promote_types(like.dtype, torch.float32))
-    law.set_table(atoms, logits, probs, 0, like.dtype, validate)
+    law.set_table(atoms, logits, 0, like.dtype, validate)
     return law
 
 
@@ -247,25 +243,27 @@ def _integer(name: str, value: object) -> int:
 # -------------------------------------------------------------------------------------- the checks
 
 
-def _check_cut(family: Family, window: Window, logits: Tensor, below: bool) -> None:
+def _check_cut(family: Family, window: Window, k: Tensor, logits: Tensor, below: bool) -> None:
     """One look: at parameters that are no parameters, at lost mass, and at unnormalised PMFs."""
-    ends = logits[..., [0, -1] if below else [-1]]
-    allowed = math.log(window.allowed) if window.size > 1 else math.inf
-    # the end atoms' probabilities bound what lies outside
-    flags = [*_faults(family), ends > allowed - math.log(ends.shape[-1])]
-    if type(family) is Family:
-        flags.append((logits.logsumexp(-1).exp() - 1).abs() > 1e-3)
-    if not any_of(*flags):
+    ends, at = logits[..., -1:], k[..., -1:]
+    if below:
+        ends, at = torch.cat([logits[..., :1], ends], -1), torch.cat([k[..., :1], at], -1)
+    # an end atom holds its own probability and what lies beyond
+    lost = (ends.exp() - family.log_pmf(at).detach().exp()).sum(-1) > window.allowed
+    unnormalised = lost.new_zeros(())
+    if type(family) is Family:  # whose log_prob is somebody else's
+        unnormalised = (logits.logsumexp(-1).exp() - 1).abs() > 1e-3
+    if not any_of(*_faults(family), lost, unnormalised):
         return
     _check_parameters(family)
-    total = logits.logsumexp(-1).exp()
-    if type(family) is Family and any_of((total - 1).abs() > 1e-3):
+    if any_of(unnormalised):
+        total = logits.logsumexp(-1).exp()
         worst = total.flatten()[(total - 1).abs().argmax()].item()
         raise ValueError(
             f"truncate expects a normalised `log_prob`, but the probabilities of "
             f"{type(family.law).__name__} sum to {worst:.4g}."
         )
-    if window.size > 1 and any_of(Certificate(family, window).lost_mass > window.allowed):
+    if window.size > 1:
         # no number that changes from call to call: Python shows the same sentence once only
         warnings.warn(
             f"truncation to {window.size} atoms loses more than {window.allowed:.3g} of the "

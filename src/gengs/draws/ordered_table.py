@@ -38,6 +38,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import threshold
 
 from ..distributions.finite import Finite
 from ..distributions.inverse_cdf import inverse_cdf_index, pick, stratified_uniforms
@@ -99,8 +100,8 @@ class _FollowTable(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         z, probs, index, upper, atoms = ctx.saved_tensors
-        moved = _slopes(z, probs.detach(), index, upper, atoms, ctx.valley)
-        moved = grad.detach().unsqueeze(-1).to(moved.dtype) * moved
+        area, weight = _slopes(z, probs.detach(), index, upper, atoms, ctx.valley)
+        moved = area * (grad.detach().unsqueeze(-1).to(area.dtype) * weight)
         moved = moved.sum_to_size(probs.shape).to(probs.dtype)
         if torch.is_grad_enabled():
             moved = NotTwice.apply(moved, grad, probs)
@@ -110,24 +111,27 @@ class _FollowTable(torch.autograd.Function):
 
 def _slopes(
     z: Tensor, probs: Tensor, index: Tensor, upper: Tensor, atoms: Tensor, valley: float
-) -> Tensor:
-    """``dz / dπ_j``, ``(*sample, *batch, n)``: minus the integral of the hat from atom j on."""
+) -> tuple[Tensor, Tensor]:
+    """``dz / dπ_j`` as areas ``(*sample, *batch, n)`` and a weight ``(*sample, *batch, 1)``."""
     kept = _kept(probs, valley)
-    nobody = torch.full_like(probs[..., :1], torch.inf)
-    before = torch.cat([-nobody, atoms.where(kept, -torch.inf).cummax(-1).values[..., :-1]], -1)
-    beyond = atoms.where(kept, torch.inf).flip(-1).cummin(-1).values.flip(-1)
-    beyond = torch.cat([beyond[..., 1:], nobody], -1)
-    z = z.unsqueeze(-1)
-    rise, fall = z - pick(before, index).unsqueeze(-1), pick(beyond, index).unsqueeze(-1) - z
+    away = atoms - z.unsqueeze(-1)
+    # how far the hat reaches: to the nearest atom that is kept, to infinity where there is none
+    distance = away / kept.to(away.dtype)
+    rise, fall = _least_positive(-distance), _least_positive(distance)
     # the area under the hat from z to each atom: half a parabola, or, where nothing possible lies
     # on that side and the hat is 1 for good, the distance itself
-    away = atoms - z
-    reach = torch.where(away < 0, rise, fall)
-    near = torch.minimum(away.abs(), reach)
-    area = (near - near * near / (2 * reach)).copysign(away)
+    left, right = away.clamp_max(0).maximum(-rise), away.clamp_min(0).minimum(fall)
+    area = left + left.square() / (2 * rise) + right - right.square() / (2 * fall)
     far = torch.where(upper.unsqueeze(-1), rise, -fall) / 2  # so that the heavier side gets nothing
-    drawn = pick(probs.where(kept, torch.inf), index).unsqueeze(-1)  # those bridged do not move
-    return (area + far.masked_fill(far.isinf(), 0.0)) / drawn
+    drawn = pick(probs, index).unsqueeze(-1)
+    weight = pick(kept, index).unsqueeze(-1) / drawn  # those bridged do not move
+    return area + far.masked_fill(far.isinf(), 0.0), weight
+
+
+def _least_positive(x: Tensor) -> Tensor:
+    """The least positive number in each row, +inf without one; NaN (a zero over zero) is none."""
+    least = threshold(x, 0.0, torch.inf).amin(-1, keepdim=True)
+    return least.nan_to_num(torch.inf, torch.inf)
 
 
 def _kept(probs: Tensor, valley: float) -> Tensor:
