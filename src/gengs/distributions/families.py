@@ -39,7 +39,7 @@ from torch.distributions import (
 )
 from torch.distributions.utils import lazy_property
 
-from .supports import integer_support, tensors_of
+from .supports import integer_support
 from .tails import (
     log1mexp,
     log_poisson_pmf,
@@ -53,6 +53,7 @@ from .tails import (
     was_given,
     widen,
 )
+from .tracing import tensors_of
 
 # ---------------------------------------------------------------------------------- any law, asked
 

@@ -31,9 +31,9 @@ from torch.distributions import Distribution, constraints
 from torch.types import _size
 
 from .inverse_cdf import inverse_cdf_index, pick
-from .supports import OneOf, may_repeat, refuse_table, tensors_of
+from .supports import OneOf, refuse_table
 from .tails import safe_log
-from .tracing import any_of, not_finite, product, validates
+from .tracing import any_of, not_finite, product, tensors_of, validates
 
 if TYPE_CHECKING:
     from .windows import Certificate
@@ -107,7 +107,7 @@ class Finite(Distribution):
             total = weights.logsumexp(-1, keepdim=True)  # log_softmax is slow for short rows
             self.set_table(atoms, weights - total, event_dim, dtype, validate)
             fault = ~torch.isfinite(total)
-        if validate and any_of(fault.detach(), not_finite(atoms), may_repeat(self)):
+        if validate and any_of(fault.detach(), not_finite(atoms), _may_repeat(self)):
             refuse_table(self, name, weights.detach(), fault.squeeze(-1))
 
     def set_table(
@@ -323,3 +323,11 @@ def _at_least_float32(dtype: torch.dtype) -> torch.dtype:
     """The dtype to compute in: half precision is too coarse for normalising, integers too."""
     wide = torch.promote_types(dtype, torch.float32)
     return wide if dtype.is_floating_point else torch.get_default_dtype()
+
+
+def _may_repeat(law: Finite) -> Tensor:
+    """Whether shared atoms may hold one value twice: certain for numbers in order only."""
+    shared = law.atoms.dim() == 1 + law.event_dim  # others are made by rules, not by hand
+    if shared and law.num_atoms <= 10_000 and not law.event_dim:
+        return law.atoms.detach().diff() <= 0
+    return law.atoms.new_full((1,), shared and law.num_atoms <= 10_000).bool()

@@ -111,10 +111,9 @@ class _FusedValue(torch.autograd.Function):
         logits, unnormalised, total, value, rows = ctx.saved_tensors
         if torch.is_grad_enabled():
             return _differentiable_backward(grad, logits, unnormalised, rows[0], ctx.temperature)
-        # scale · (atoms - value) is one matrix product of rank two
         scale = grad.reshape(-1) / (total * ctx.temperature)
-        factors = torch.stack([scale, -scale * value])
-        gradient = product(factors.t(), rows).view_as(unnormalised).mul_(unnormalised)
+        gradient = (rows[0] - value.unsqueeze(-1)) * scale.unsqueeze(-1)
+        gradient = gradient.view_as(unnormalised).mul_(unnormalised)
         return gradient.sum_to_size(logits.shape), None, None, None
 
 

@@ -33,6 +33,7 @@ from torch import Tensor
 from torch.distributions import Distribution, Independent, Multinomial, constraints
 from torch.types import _size
 
+from .finite import Finite
 from .gumbel_softmax import relaxed_value, relaxed_weights
 from .multinomial import explodes
 from .relaxed_multinomial import RelaxedMultinomial
@@ -67,7 +68,7 @@ class Relaxed(Distribution):
     def __init__(
         self, temperature: Temperature, law: Distribution, validate_args: bool | None = None
     ) -> None:
-        self.law = as_finite(law)
+        self.law = law if isinstance(law, Finite) else as_finite(law)
         if validates(validate_args) or not isinstance(temperature, Tensor):
             check_temperature(temperature)
         self.temperature = temperature

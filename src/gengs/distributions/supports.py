@@ -1,4 +1,4 @@
-"""Which values a law can give, and which tensors it holds.
+"""Which values a law can give.
 
 torch describes a support as a constraint. A :class:`Finite` law has its atoms (:class:`OneOf`). A
 law that is asked for its ``log_prob`` alone has the integers between two ends: of a mixture those
@@ -8,9 +8,8 @@ real.
 
 from __future__ import annotations
 
-__all__ = ["OneOf", "integer_support", "may_repeat", "refuse_table", "tensors_of"]
+__all__ = ["OneOf", "integer_support", "refuse_table"]
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import torch
@@ -107,23 +106,6 @@ class OneOf(constraints.Constraint):
 
     def __repr__(self) -> str:
         return f"OneOf({self.law.num_atoms} atoms)"
-
-
-def tensors_of(law: Distribution) -> Iterator[tuple[Distribution, str, Tensor]]:
-    """The tensors a law holds, with owner and name; also those of the laws it is made of."""
-    for name, value in vars(law).items():
-        if isinstance(value, Tensor):
-            yield law, name, value
-        elif isinstance(value, Distribution):
-            yield from tensors_of(value)
-
-
-def may_repeat(law: Finite) -> Tensor:
-    """Whether shared atoms may hold one value twice: certain for numbers in order only."""
-    shared = law.atoms.dim() == 1 + law.event_dim  # others are made by rules, not by hand
-    if shared and law.num_atoms <= 10_000 and not law.event_dim:
-        return law.atoms.detach().diff() <= 0
-    return law.atoms.new_full((1,), shared and law.num_atoms <= 10_000).bool()
 
 
 def refuse_table(law: Finite, name: str, weights: Tensor, fault: Tensor) -> None:

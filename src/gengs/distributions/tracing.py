@@ -19,11 +19,13 @@ __all__ = [
     "product",
     "require_finite",
     "require_memory",
+    "tensors_of",
     "validates",
 ]
 
 import math
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -50,6 +52,15 @@ def validates(validate_args: bool | None) -> bool:
 def _dynamo_has_patched() -> bool:
     patcher = getattr(sys.modules.get("torch._dynamo.eval_frame"), "TorchPatcher", None)
     return patcher is not None and patcher.patch.cache_info().currsize > 0
+
+
+def tensors_of(law: Distribution) -> Iterator[tuple[Distribution, str, Tensor]]:
+    """The tensors a law holds, with owner and name; also those of the laws it is made of."""
+    for name, value in vars(law).items():
+        if isinstance(value, Tensor):
+            yield law, name, value
+        elif isinstance(value, Distribution):
+            yield from tensors_of(value)
 
 
 def inspectable(*tensors: Tensor) -> bool:

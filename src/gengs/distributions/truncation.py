@@ -39,9 +39,8 @@ from .multinomial import (
     multinomial_logits,
     multinomial_probs,
 )
-from .supports import tensors_of
 from .tails import was_given
-from .tracing import any_of, not_finite, require_finite, require_memory, validates
+from .tracing import any_of, not_finite, require_finite, require_memory, tensors_of, validates
 from .windows import (
     DEFAULT_ALLOWED,
     Certificate,

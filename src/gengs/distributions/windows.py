@@ -45,8 +45,7 @@ from torch import Tensor
 from torch.distributions import Bernoulli, Categorical
 
 from .families import Family
-from .supports import tensors_of
-from .tracing import inspectable, require_memory
+from .tracing import inspectable, require_memory, tensors_of
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,8 @@ from ..distributions.families import family_of
 from ..distributions.finite import Finite
 from ..distributions.inverse_cdf import pick
 from ..distributions.relaxed import StraightThrough
-from ..distributions.supports import tensors_of
 from ..distributions.tails import was_given
-from ..distributions.tracing import any_of, validates
+from ..distributions.tracing import any_of, tensors_of, validates
 from ..distributions.truncation import as_finite
 
 
