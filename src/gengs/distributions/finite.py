@@ -296,7 +296,7 @@ class Finite(Distribution):
         law.certificate = self.certificate
         if self.certificate is not None or self.given_probs is not None:
             law.given_probs = self.probs.expand(shape)
-        law.made_from = _expanded, (self, batch_shape), {}
+        law.made_from = Finite.expand, (self, batch_shape), {}
         return law
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Finite:
@@ -313,10 +313,6 @@ class Finite(Distribution):
     def __repr__(self) -> str:
         shapes = f"batch {tuple(self.batch_shape)}, event {tuple(self.event_shape)}"
         return f"Finite({self.num_atoms} atoms, {shapes})"
-
-
-def _expanded(law: Finite, batch_shape: _size) -> Finite:
-    return law.expand(batch_shape)
 
 
 def _at_least_float32(dtype: torch.dtype) -> torch.dtype:
