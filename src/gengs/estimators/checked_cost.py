@@ -7,7 +7,7 @@ comes back to the draw.
 
 from __future__ import annotations
 
-__all__ = ["CheckedCost", "Cost", "StepCostWarning", "leads_to"]
+__all__ = ["BoundaryWarning", "CheckedCost", "Cost", "StepCostWarning", "leads_to"]
 
 import warnings
 from collections.abc import Callable
@@ -21,6 +21,10 @@ from .factors import Factors
 
 Cost = Callable[[Tensor], Tensor]
 """Values ``(S, *batch, *event)`` to costs ``(S, *batch)``, a number for each draw."""
+
+
+class BoundaryWarning(UserWarning):
+    """A parameter lies on a boundary where the estimator has no one-sided derivative."""
 
 
 class StepCostWarning(UserWarning):
@@ -37,7 +41,6 @@ class CheckedCost:
 
     def __init__(self, cost: Cost, factors: Factors) -> None:
         self.cost, self.factors = cost, factors
-        self.on_boundary = False
         self._returned: list[Tensor] = []
         self._flat: list[Tensor] = []
 
@@ -61,11 +64,17 @@ class CheckedCost:
         return costs
 
     def look(self, result: Tensor, boundary: Tensor | None) -> None:
-        """One look at the result and at the boundary; raise where a cost was NaN or infinite."""
+        """One look at all that is in doubt; raise or warn where it is so.
+
+        Args:
+            result: The estimate.
+            boundary: Which elements sit on a boundary that the estimator does not move off.
+        """
         flags = [not_finite(costs) for costs in self._returned] + [not_finite(result)]
-        boundaries = [] if boundary is None else [boundary]
-        doubts = [doubt for doubt, _ in self.factors.doubts]
-        if not any_of(*flags, *self._flat, *boundaries, *doubts):
+        flags += [doubt for doubt, _ in self.factors.doubts]
+        if boundary is not None:
+            flags.append(boundary)
+        if not any_of(*flags, *self._flat):
             return
         self.factors.settle()
         for costs in self._returned:
@@ -83,9 +92,17 @@ class CheckedCost:
                 "differ. A cost with steps (rounding, comparisons) has no slope to follow, and the "
                 "gradient is wrong for it; RLOO, UnOrd and FiniteDifference do without.",
                 StepCostWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
-        self.on_boundary = bool(boundaries) and any_of(*boundaries)
+        if boundary is not None and any_of(boundary):
+            warnings.warn(
+                f"{self.factors.owner}: some parameter of {type(self.factors.law).__name__} lies "
+                "on a boundary (a rate of 0, a probability of 0 or 1), from which a draw never "
+                "leaves: the gradient there is not the one-sided derivative. Exact has it; MidCDF "
+                "and FiniteDifference have it for counts.",
+                BoundaryWarning,
+                stacklevel=3,
+            )
 
     def along(self, values: Tensor) -> Tensor:
         """Costs of values that carry a gradient, which must flow through the cost and be finite."""
