@@ -11,6 +11,7 @@ __all__ = ["BoundaryWarning", "CheckedCost", "Cost", "StepCostWarning", "leads_t
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -106,10 +107,12 @@ class CheckedCost:
 
     def along(self, values: Tensor) -> Tensor:
         """Costs of values that carry a gradient, which must flow through the cost and be finite."""
-        if self.factors.validate and values.requires_grad and inspectable(values):
-            values = self._watched(values)
+        if not values.requires_grad or not inspectable(values):
+            return self(values)
+        if self.factors.validate and not inside_transform():
+            values.register_hook(partial(_refuse_bad_gradient, self.factors.owner))
         costs = self(values)
-        if values.requires_grad and inspectable(values) and not leads_to(costs, values):
+        if not leads_to(costs, values):
             raise not_differentiable(self.factors.owner)
         return costs
 
@@ -132,21 +135,15 @@ class CheckedCost:
             self._flat.append(flat.detach())
         return costs, slope
 
-    def _watched(self, values: Tensor) -> Tensor:
-        """The same values; a gradient that comes back to them is looked at."""
-        owner = self.factors.owner
 
-        def refuse(grad: Tensor | None) -> None:
-            if grad is not None and any_of(not_finite(grad)):
-                bad = int((~torch.isfinite(grad)).sum())
-                raise FloatingPointError(
-                    f"{owner}: {bad} of {grad.numel()} entries of the cost's gradient with respect "
-                    f"to the draws of shape {tuple(grad.shape)} are NaN or infinite."
-                )
-
-        if not inside_transform() and not torch.is_inference_mode_enabled():
-            values.register_hook(refuse)
-        return values
+def _refuse_bad_gradient(owner: str, grad: Tensor | None) -> None:
+    """A hook of the draws: their gradient must be finite."""
+    if grad is not None and any_of(not_finite(grad)):
+        bad = int((~torch.isfinite(grad)).sum())
+        raise FloatingPointError(
+            f"{owner}: {bad} of {grad.numel()} entries of the cost's gradient with respect to the "
+            f"draws of shape {tuple(grad.shape)} are NaN or infinite."
+        )
 
 
 def leads_to(costs: Tensor, values: Tensor) -> bool:

@@ -32,6 +32,7 @@ from torch.distributions import Bernoulli, Distribution
 
 from ..distributions.finite import Finite
 from ..distributions.truncation import truncate
+from ..estimators.base import positive_integer
 from .fixed_prior import FixedPrior
 from .posteriors import EXPLICIT, KINDS, PosteriorKind, posterior, raw_numbers
 
@@ -173,12 +174,11 @@ def _count(prior: object, latents: int | None) -> int | None:
             "VAE expects the `prior` of one latent, or of each in a batch shape (D,), but got "
             f"batch shape {shape}, event shape {tuple(prior.event_shape)}."
         )
-    whole = isinstance(latents, int) and not isinstance(latents, bool)
-    if latents is not None and not (whole and latents > 0):
-        raise ValueError(f"VAE expects a positive integer `latents`, but got {latents!r}.")
-    if latents is not None and shape not in ((), (latents,)):
+    if latents is None:
+        return shape[0] if shape else None
+    if shape not in ((), (positive_integer("VAE", "latents", latents),)):
         raise ValueError(f"VAE got latents={latents} beside a prior of batch shape {shape}.")
-    return latents if latents is not None or not shape else shape[0]
+    return latents
 
 
 def _require_mass_on_all_atoms(prior: Distribution, logits: Tensor) -> None:
