@@ -41,14 +41,9 @@ class CountLatents(nn.Module):
     """The prior, and the posterior that belongs to a raw output.
 
     Args:
-        prior: The prior law of one latent (scalar), or of each (batch shape ``(D,)``); or a module
-            that gives it, for a prior that is learned.
         kind: The family of the posterior (:mod:`gengs.models.posteriors`), or a function from the
             raw output ``(B, ...)`` to the factors' law ``(B, D)``.
-        level: Truncate both laws to this many atoms.
-        mass: Truncate to the window that holds this mass, batch by batch.
-        latents: The number D of latents; known anyway where the prior has shape ``(D,)``.
-        validate_args: Whether the laws check their parameters; on by default.
+        prior, level, mass, latents, validate_args: Those of :class:`gengs.models.VAE`.
     """
 
     def __init__(
