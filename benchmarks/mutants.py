@@ -77,7 +77,7 @@ def tests_of_the_core(root: Path) -> list[str]:
     return found
 
 
-def nearest(source: str, number: int) -> Iterator[range]:
+def lines_around(source: str, number: int) -> Iterator[range]:
     """The lines whose tests can notice a change: of its statement, its function, its file."""
     tree = ast.parse(source)
     changed = list(sites(tree))[number][0]
@@ -94,20 +94,32 @@ def nearest(source: str, number: int) -> Iterator[range]:
     yield range(1, len(source.splitlines()) + 1)
 
 
-def tests_for(mutant: Mutant, source: str, known: dict[str, TestRun]) -> list[str]:
-    """Those that run the changed line, the quick ones first."""
+def nearest_tests(
+    mutant: Mutant, source: str, known: dict[str, TestRun], budget: float
+) -> list[str]:
+    """Those that run the changed line, the quick ones first, as far as the budget goes.
+
+    The tests that are named after the file are asked whatever they cost.
+    """
     found: list[str] = []
-    for lines in nearest(source, mutant.number):
+    for lines in lines_around(source, mutant.number):
         found = found or [name for name, test in known.items() if test.runs(mutant.file, lines)]
-    return sorted(found or known, key=lambda name: known[name].seconds)
+    own = f"/test_{Path(mutant.file).stem}"
+    chosen = []
+    for name in sorted(found or known, key=lambda name: known[name].seconds):
+        budget -= known[name].seconds
+        if budget > 0 or own in name:
+            chosen.append(name)
+    return chosen
 
 
 class Tester:
     """A plugin of pytest: collects the tests once, and runs them in forks, one for each mutant."""
 
-    def __init__(self, root: Path, chosen: list[Mutant], out: Path, limit: float) -> None:
-        self.root, self.chosen, self.out, self.limit = root, chosen, out, limit
-        self.outcomes = read_outcomes(out)
+    def __init__(self, root: Path, chosen: list[Mutant], options: argparse.Namespace) -> None:
+        self.root, self.chosen, self.out = root, chosen, options.out
+        self.limit, self.budget = options.limit, options.budget
+        self.outcomes = read_outcomes(options.out)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         if session.testsfailed or not session.items:
@@ -156,7 +168,7 @@ class Tester:
         """``killed``, ``killed (took too long)`` or ``survived``, and how many tests were asked."""
         path = self.root / PACKAGE / mutant.file
         source = path.read_text()
-        tests = tests_for(mutant, source, known)
+        tests = nearest_tests(mutant, source, known, self.budget)
 
         def run() -> bool:
             if replace_code(path, source, changed_tree(source, mutant.number)):
@@ -234,6 +246,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", default=[""], help="parts of the files' names")
     parser.add_argument("--out", type=Path, default=Path(tempfile.gettempdir()) / "mutants.jsonl")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for each mutant")
+    parser.add_argument("--budget", type=float, default=300.0, help="seconds of tests for each")
     parser.add_argument("--list", action="store_true", help="print the changes and stop")
     options = parser.parse_args()
     package = ROOT / PACKAGE
@@ -253,7 +266,7 @@ def main() -> int:
         os.environ |= {"PYTHONPATH": str(root / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
         sys.dont_write_bytecode = True
         sys.path.insert(0, str(root / "src"))
-        tester = Tester(root, chosen, options.out, options.limit)
+        tester = Tester(root, chosen, options)
         pytest.main([*OPTIONS, *tests_of_the_core(root)], plugins=[tester])
         os.chdir(ROOT)
     if not all(mutant in tester.outcomes for mutant in chosen):

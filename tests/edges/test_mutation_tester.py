@@ -77,16 +77,16 @@ def test_the_tests_of_a_statement_are_asked_before_those_of_its_file(
     path = tmp_path / "law.py"
     path.write_text(SOURCE)
     (mutant,) = [m for m in tester.mutants_of(path, "law.py") if m.change == change]
-    assert next(tester.nearest(SOURCE, mutant.number)) == first
+    assert next(tester.lines_around(SOURCE, mutant.number)) == first
     quick, slow, other = (
         tester.TestRun(seconds, {"law.py": [line]}) for seconds, line in ((1, 9), (2, 9), (0, 2))
     )
     runs = {"slow": slow, "quick": quick, "other": other}
     if change == "3 -> 4":  # no line of a test's own runs it, but its function's
-        assert tester.tests_for(mutant, SOURCE, runs) == ["quick", "slow"]
+        assert tester.nearest_tests(mutant, SOURCE, runs, 100.0) == ["quick", "slow"]
     else:
         slow.lines["law.py"] = [first[0]]
-        assert tester.tests_for(mutant, SOURCE, runs) == ["slow"]
+        assert tester.nearest_tests(mutant, SOURCE, runs, 100.0) == ["slow"]
 
 
 @pytest.fixture
