@@ -112,6 +112,16 @@ def test_mean_error_of_a_law_without_mean_is_infinite():
     torch.testing.assert_close(heavy.mean_error[1], light.mean_error)
 
 
+def test_mean_error_looks_no_further_than_the_mass(monkeypatch):
+    law = gengs.Skellam(torch.tensor(3.0, dtype=double), torch.tensor(2.0, dtype=double))
+    certificate = gengs.truncate(law, low=-1, high=3).certificate
+    family, asked = certificate.family, []
+    log_pmf = family.log_pmf
+    monkeypatch.setattr(family, "log_pmf", lambda k: asked.append(k.numel()) or log_pmf(k))
+    assert certificate.mean_error.item() > 0
+    assert sum(asked) < 1000  # of the million integers at which it gives up
+
+
 def test_subclass_with_a_pmf_of_its_own_is_asked_for_it():
     class Shifted(Poisson):
         """A Poisson count plus one."""
@@ -178,6 +188,16 @@ def test_tolerance_gives_the_smallest_window(law, tolerance):
     q = gengs.truncate(law, tolerance=tolerance)
     assert q.certificate.lost_mass.item() <= tolerance
     assert q.num_atoms == smallest_window(table(law, 450), tolerance)
+
+
+def test_tolerance_finds_the_last_atom_beside_the_centre():
+    """On one side of the rounded mean there is one more atom, and nothing further out."""
+    left = gengs.truncate(poisson(1.0), tolerance=0.01)
+    assert left.certificate.lost_mass.item() <= 0.01
+    right = gengs.truncate(Binomial(20, torch.tensor(0.97, dtype=double)), tolerance=0.01)
+    assert right.certificate.lost_mass.item() <= 0.01
+    pmf = scipy.stats.binom(20, 0.97).pmf(np.arange(22))
+    assert right.num_atoms == smallest_window(pmf, 0.01) == 4
 
 
 @pytest.mark.parametrize("rate", [1e-6, 0.3, 10.0, 63.0, 1e3, 1e5, 1e6])
