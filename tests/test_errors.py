@@ -187,3 +187,17 @@ def test_rules_that_read_values_say_so_under_vmap(rule, torch_validation_off):
 
     with pytest.raises(ValueError, match=r"needs to read the parameters .* give a level"):
         torch.func.vmap(mean)(torch.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "cost", "rate", "kind"),
+    [
+        (gengs.RLOO(2), torch.square, 0.0, gengs.BoundaryWarning),
+        (gengs.REBAR(8), lambda z: z.floor() + 0 * z, 2.0, gengs.StepCostWarning),
+    ],
+    ids=["boundary", "steps"],
+)
+def test_a_warning_points_to_the_line_that_asked(estimator, cost, rate, kind):
+    with pytest.warns(kind) as caught:
+        estimator.expect(cost, Poisson(torch.full((50,), rate, requires_grad=True)))
+    assert caught[0].filename == __file__

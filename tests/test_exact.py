@@ -16,7 +16,7 @@ from torch.distributions import (
 )
 
 from gengs import Finite, truncate
-from gengs.estimators import Exact
+from gengs.estimators import Exact, exact
 
 DOUBLE = torch.float64
 
@@ -140,3 +140,12 @@ def test_a_batch_of_many_outcomes_each_is_refused_before_it_fills_the_memory():
         Exact().expect(lambda z: z.sum(-1), law)
     few = Bernoulli(torch.full((9_000_000,), 0.5))
     assert Exact().expect(lambda z: z, few).shape == (9_000_000,)
+
+
+def test_as_many_evaluations_as_it_takes_but_no_more(monkeypatch):
+    q = Independent(Bernoulli(torch.full((2, 11), 0.5)), 1)  # 2^11 outcomes, twice
+    monkeypatch.setattr(exact, "_MOST_EVALUATIONS", 2**12)
+    torch.testing.assert_close(Exact().expect(lambda z: z.sum(-1), q), torch.full((2,), 5.5))
+    monkeypatch.setattr(exact, "_MOST_EVALUATIONS", 2**12 - 1)
+    with pytest.raises(ValueError, match="would evaluate the cost at 4,096 points"):
+        Exact().expect(lambda z: z.sum(-1), q)

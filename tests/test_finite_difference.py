@@ -53,6 +53,8 @@ def other_laws():
             lambda p: NegativeBinomial(p[..., 0], torch.full_like(p[..., 0], 0.3)),
             [2.0],
         ),
+        "likely": (lambda p: Binomial(4, p[..., 0]), [0.7]),  # steps down, as the next two
+        "likely logits": (lambda p: Binomial(4, logits=p[..., 0]), [0.9]),
         "surely": (lambda p: Binomial(4, p[..., 0].clamp(max=1.0)), [1.0 - 1e-9]),
     }
 

@@ -7,7 +7,12 @@ from frequencies import assert_frequencies, assert_mean
 from torch.distributions import Independent, Multinomial
 
 import gengs
-from gengs.distributions.multinomial import MOST_OUTCOMES, compositions, number_of_outcomes
+from gengs.distributions.multinomial import (
+    MOST_OUTCOMES,
+    compositions,
+    explodes,
+    number_of_outcomes,
+)
 
 PROBS = torch.tensor([0.2, 0.5, 0.3])
 
@@ -44,6 +49,8 @@ def test_enumeration_of_an_impossible_box():
 def test_too_many_outcomes_are_refused_with_a_way_out():
     law = Multinomial(50, torch.ones(10))
     assert number_of_outcomes(50, 10) > MOST_OUTCOMES
+    assert explodes(Multinomial(MOST_OUTCOMES, torch.ones(2)))  # one outcome more than balls
+    assert not explodes(Multinomial(MOST_OUTCOMES - 1, torch.ones(2)))
     with pytest.raises(ValueError, match=r"has \d+ outcomes, too many .* use gumbel_relax"):
         gengs.truncate(law)
     assert gengs.gumbel_relax(law, tau=0.5).shape == (10,)

@@ -10,6 +10,7 @@ from torch.distributions import Poisson, kl_divergence
 import gengs
 from gengs import GenGS, midcdf_sample, truncate
 from gengs.distributions.families import family_of
+from gengs.distributions.tails import log_poisson_tail
 
 double = torch.float64
 RATES = torch.logspace(-6, 4, 401, dtype=double)
@@ -121,3 +122,14 @@ def test_a_model_moves_while_saved_tensors_go_elsewhere():
     with torch.autograd.graph.save_on_cpu():
         latents.to(double)
     assert latents.prior.mean.dtype == double
+
+
+@pytest.mark.parametrize("upper", [True, False], ids=["at least", "less than"])
+def test_a_tail_at_a_whole_rate_has_its_derivative(upper):
+    """The next term is as large as the last one: 1 - ratio is 0, in a branch that is not taken."""
+    rate = torch.arange(2.0, 50.0, dtype=double, requires_grad=True)
+    a = rate.detach() + (-1 if upper else 1)
+    (slope,) = torch.autograd.grad(log_poisson_tail(a, rate, upper).exp().sum(), rate)
+    # d/dλ P(X >= a) = P(X = a - 1)
+    right = Poisson(rate.detach()).log_prob(a - 1).exp()
+    torch.testing.assert_close(slope, right if upper else -right, rtol=1e-9, atol=0.0)

@@ -94,18 +94,32 @@ def test_certificate_is_total_variation_and_mean_error(law):
 
 def test_mean_error_of_a_law_without_mean_is_infinite():
     class Heavy(gengs.Skellam):
-        """p(k) = 1 / ((k + 1)(k + 2)) on 0, 1, …: its mean does not exist."""
+        """p(k) = 1 / ((k + 1)(k + 2)) on 0, 1, …: its mean does not exist. With a rate: Poisson."""
 
         support = torch.distributions.constraints.nonnegative_integer
 
         def log_prob(self, value):
-            return -((value + 1) * (value + 2)).log() + 0 * self.rate_up
+            heavy = -((value + 1) * (value + 2)).log() + 0 * self.rate_up
+            return heavy.where(self.rate_up == 0, Poisson(self.rate_up).log_prob(value))
 
         mean = variance = property(lambda self: torch.full_like(self.rate_up, torch.inf))
 
-    q = gengs.truncate(Heavy(torch.ones((), dtype=double), torch.ones((), dtype=double)), 10)
-    assert q.certificate.lost_mass.item() == pytest.approx(1 / 11, rel=1e-4)
-    assert q.certificate.mean_error.item() == math.inf
+    rate = torch.tensor([0.0, 2.0], dtype=double)
+    heavy = gengs.truncate(Heavy(rate, torch.ones((), dtype=double)), 10).certificate
+    light = gengs.truncate(Poisson(rate[1]), 10).certificate
+    assert heavy.lost_mass[0].item() == pytest.approx(1 / 11, rel=1e-4)
+    assert heavy.mean_error[0].item() == math.inf
+    torch.testing.assert_close(heavy.mean_error[1], light.mean_error)
+
+
+def test_mean_error_looks_no_further_than_the_mass(monkeypatch):
+    law = gengs.Skellam(torch.tensor(3.0, dtype=double), torch.tensor(2.0, dtype=double))
+    certificate = gengs.truncate(law, low=-1, high=3).certificate
+    family, asked = certificate.family, []
+    log_pmf = family.log_pmf
+    monkeypatch.setattr(family, "log_pmf", lambda k: asked.append(k.numel()) or log_pmf(k))
+    assert certificate.mean_error.item() > 0
+    assert sum(asked) < 1000  # of the million integers at which it gives up
 
 
 def test_subclass_with_a_pmf_of_its_own_is_asked_for_it():
@@ -174,6 +188,16 @@ def test_tolerance_gives_the_smallest_window(law, tolerance):
     q = gengs.truncate(law, tolerance=tolerance)
     assert q.certificate.lost_mass.item() <= tolerance
     assert q.num_atoms == smallest_window(table(law, 450), tolerance)
+
+
+def test_tolerance_finds_the_last_atom_beside_the_centre():
+    """On one side of the rounded mean there is one more atom, and nothing further out."""
+    left = gengs.truncate(poisson(1.0), tolerance=0.01)
+    assert left.certificate.lost_mass.item() <= 0.01
+    right = gengs.truncate(Binomial(20, torch.tensor(0.97, dtype=double)), tolerance=0.01)
+    assert right.certificate.lost_mass.item() <= 0.01
+    pmf = scipy.stats.binom(20, 0.97).pmf(np.arange(22))
+    assert right.num_atoms == smallest_window(pmf, 0.01) == 4
 
 
 @pytest.mark.parametrize("rate", [1e-6, 0.3, 10.0, 63.0, 1e3, 1e5, 1e6])

@@ -51,14 +51,15 @@ def test_ordered_draws_follow_sequential_sampling(factors, n, k):
     assert_frequencies(counts, wanted)
 
 
-def test_perturbed_values_are_those_of_the_gumbel_top_k():
-    """The largest is Gumbel(0), the second follows the race of what is left (both through u)."""
-    table = torch.randn(2, 3, dtype=DOUBLE).log_softmax(-1)
-    drawn = sample_without_replacement(table.expand(40_000, 2, 3), 2)
-    first, second = (-drawn.perturbed).exp()  # arrival times
-    rest = -torch.expm1(drawn.log_prob[0])
-    for times in (first, (second - first) * rest):
-        u = torch.expm1(-times).neg()  # standard exponentials become uniform
+@pytest.mark.parametrize(("n", "k"), [(3, 2), (6, 8)])
+def test_perturbed_values_are_those_of_the_gumbel_top_k(n, k):
+    """The largest is Gumbel(0), the next ones follow the race of what is left (all through u)."""
+    table = torch.randn(2, n, dtype=DOUBLE).log_softmax(-1)
+    drawn = sample_without_replacement(table.expand(40_000, 2, n), k)
+    times, probs = (-drawn.perturbed).exp(), drawn.log_prob.exp()  # arrival times
+    rest = 1 + probs - probs.cumsum(0)
+    for waits in times.diff(dim=0, prepend=torch.zeros_like(times[:1])) * rest:
+        u = torch.expm1(-waits).neg()  # standard exponentials become uniform
         counts = torch.histc(u, 20, 0, 1).numpy()
         assert_frequencies(counts, np.full(20, 0.05))
 

@@ -87,30 +87,24 @@ class ArrivalTimes(Pathwise):
                 f"ArrivalTimes counts the arrivals of a Poisson law, but `q` is {kind}; pass "
                 "torch's Poisson as it is, not truncated, or use GenGS, MidCDF or ReinMax."
             )
-        tau = float(temperature_now(self.temperature))
-        if self.arrivals is not None:
-            most = self.arrivals / self._horizon(tau)
-            sentence = f"arrivals={self.arrivals}) is too few for rates above {most:.4g}."
-            factors.doubts.append((law.rate.detach() > most, f"ArrivalTimes({sentence}"))
-        return self._count(law.rate, tau, shape)
-
-    def _horizon(self, tau: float) -> float:
-        """The time past which an arrival counts as nothing (cubic), or as 1e-8 (sigmoid)."""
-        return 1 + tau * (1 if self.kind == "cubic" else 18)
-
-    def _count(self, rate: Tensor, tau: float, sample_shape: torch.Size) -> Tensor:
-        """Soft counts, ``(S, *rate.shape)``, in ``float32`` or wider inside."""
-        wide = rate.to(torch.promote_types(rate.dtype, torch.float32))
-        arrivals = self.arrivals or _enough(wide, self._horizon(tau))
-        shape = torch.Size((*sample_shape, *wide.shape, arrivals))
-        require_memory(shape[:-1], arrivals, wide.dtype, wide.device)
-        waits = log_exponential(shape, wide.dtype, wide.device).exp_()
+        rate, tau = law.rate, float(temperature_now(self.temperature))
+        # past it an arrival counts as nothing (cubic), or as 1e-8 (sigmoid)
+        horizon = 1 + tau * (1 if self.kind == "cubic" else 18)
+        if self.arrivals is None:
+            arrivals = _enough(rate, horizon)
+        else:
+            arrivals, most = self.arrivals, self.arrivals / horizon
+            sentence = f"ArrivalTimes(arrivals={arrivals}) is too few for rates above {most:.4g}."
+            factors.doubts.append((rate.detach() > most, sentence))
+        full = torch.Size((*shape, *rate.shape, arrivals))
+        require_memory(full[:-1], arrivals, rate.dtype, rate.device)
+        waits = log_exponential(full, rate.dtype, rate.device).exp_()
         # a rate of zero waits for ever, without the 0 · inf of 1/0
-        times = waits.cumsum_(-1) / wide.clamp_min(1e-12).unsqueeze(-1)
+        times = waits.cumsum_(-1) / rate.clamp_min(1e-12).unsqueeze(-1)
         if self.kind == "sigmoid":
-            return torch.sigmoid((1 - times) / tau).sum(-1).to(rate.dtype)
+            return torch.sigmoid((1 - times) / tau).sum(-1)
         u = ((1 - times) / (2 * tau) + 0.5).clamp(0, 1)
-        return (u * u * (3 - 2 * u)).sum(-1).to(rate.dtype)
+        return (u * u * (3 - 2 * u)).sum(-1)
 
 
 def _enough(rate: Tensor, horizon: float) -> int:

@@ -30,7 +30,6 @@ __all__ = [
 ]
 
 import inspect
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,12 +40,8 @@ from torch import Tensor, nn
 from torch.distributions import Binomial, Distribution
 from torch.types import _size
 
-from .checked_cost import CheckedCost, Cost, StepCostWarning
+from .checked_cost import BoundaryWarning, CheckedCost, Cost, StepCostWarning
 from .factors import Factors
-
-
-class BoundaryWarning(UserWarning):
-    """A parameter lies on a boundary where the estimator has no one-sided derivative."""
 
 
 class Estimator(nn.Module, ABC):
@@ -111,31 +106,19 @@ class Estimator(nn.Module, ABC):
             context: What a learned baseline may see beside the law, ``(*batch, features)``: the
                 data, for example. Estimators without one take no notice.
         """
-        factors = Factors(q, self._name)
+        factors = Factors(q, self._name, context)
         checked = CheckedCost(cost, factors)
-        if not self.training or not torch.is_grad_enabled():
-            result = self._evaluate(checked, factors)
-            boundary = None
-        else:
+        boundary = None
+        if self.training and torch.is_grad_enabled():
             self._refuse_totals(factors.law)
-            result = self._estimate_in(checked, factors, context)
-            boundary = None if self._moves_off_boundaries(factors) else factors.boundary()
+            result = self._estimate(checked, factors)
+            if not self._moves_off_boundaries(factors):
+                boundary = factors.boundary()
+        else:
+            result = self._evaluate(checked, factors)
         if factors.validate:
             checked.look(result, boundary)
-            if boundary is not None and checked.on_boundary:
-                warnings.warn(
-                    f"{self._name}: some parameter of {type(factors.law).__name__} lies on a "
-                    "boundary (a rate of 0, a probability of 0 or 1), from which a draw never "
-                    "leaves: the gradient there is not the one-sided derivative. Exact has it; "
-                    "MidCDF and FiniteDifference have it for counts.",
-                    BoundaryWarning,
-                    stacklevel=2,
-                )
         return result
-
-    def _estimate_in(self, cost: CheckedCost, factors: Factors, context: Tensor | None) -> Tensor:
-        """Estimators that look at the context override this one."""
-        return self._estimate(cost, factors)
 
     def _moves_off_boundaries(self, factors: Factors) -> bool:
         """Whether it has the one-sided derivative of this law."""

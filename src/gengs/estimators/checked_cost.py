@@ -7,10 +7,11 @@ comes back to the draw.
 
 from __future__ import annotations
 
-__all__ = ["CheckedCost", "Cost", "StepCostWarning", "leads_to"]
+__all__ = ["BoundaryWarning", "CheckedCost", "Cost", "StepCostWarning", "leads_to"]
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,6 +22,10 @@ from .factors import Factors
 
 Cost = Callable[[Tensor], Tensor]
 """Values ``(S, *batch, *event)`` to costs ``(S, *batch)``, a number for each draw."""
+
+
+class BoundaryWarning(UserWarning):
+    """A parameter lies on a boundary where the estimator has no one-sided derivative."""
 
 
 class StepCostWarning(UserWarning):
@@ -37,7 +42,6 @@ class CheckedCost:
 
     def __init__(self, cost: Cost, factors: Factors) -> None:
         self.cost, self.factors = cost, factors
-        self.on_boundary = False
         self._returned: list[Tensor] = []
         self._flat: list[Tensor] = []
 
@@ -61,11 +65,17 @@ class CheckedCost:
         return costs
 
     def look(self, result: Tensor, boundary: Tensor | None) -> None:
-        """One look at the result and at the boundary; raise where a cost was NaN or infinite."""
+        """One look at all that is in doubt; raise or warn where it is so.
+
+        Args:
+            result: The estimate.
+            boundary: Which elements sit on a boundary that the estimator does not move off.
+        """
         flags = [not_finite(costs) for costs in self._returned] + [not_finite(result)]
-        boundaries = [] if boundary is None else [boundary]
-        doubts = [doubt for doubt, _ in self.factors.doubts]
-        if not any_of(*flags, *self._flat, *boundaries, *doubts):
+        flags += [doubt for doubt, _ in self.factors.doubts]
+        if boundary is not None:
+            flags.append(boundary)
+        if not any_of(*flags, *self._flat):
             return
         self.factors.settle()
         for costs in self._returned:
@@ -83,16 +93,26 @@ class CheckedCost:
                 "differ. A cost with steps (rounding, comparisons) has no slope to follow, and the "
                 "gradient is wrong for it; RLOO, UnOrd and FiniteDifference do without.",
                 StepCostWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
-        self.on_boundary = bool(boundaries) and any_of(*boundaries)
+        if boundary is not None and any_of(boundary):
+            warnings.warn(
+                f"{self.factors.owner}: some parameter of {type(self.factors.law).__name__} lies "
+                "on a boundary (a rate of 0, a probability of 0 or 1), from which a draw never "
+                "leaves: the gradient there is not the one-sided derivative. Exact has it; MidCDF "
+                "and FiniteDifference have it for counts.",
+                BoundaryWarning,
+                stacklevel=3,
+            )
 
     def along(self, values: Tensor) -> Tensor:
         """Costs of values that carry a gradient, which must flow through the cost and be finite."""
-        if self.factors.validate and values.requires_grad and inspectable(values):
-            values = self._watched(values)
+        if not values.requires_grad or not inspectable(values):
+            return self(values)
+        if self.factors.validate and not inside_transform():
+            values.register_hook(partial(_refuse_bad_gradient, self.factors.owner))
         costs = self(values)
-        if values.requires_grad and inspectable(values) and not leads_to(costs, values):
+        if not leads_to(costs, values):
             raise not_differentiable(self.factors.owner)
         return costs
 
@@ -115,21 +135,15 @@ class CheckedCost:
             self._flat.append(flat.detach())
         return costs, slope
 
-    def _watched(self, values: Tensor) -> Tensor:
-        """The same values; a gradient that comes back to them is looked at."""
-        owner = self.factors.owner
 
-        def refuse(grad: Tensor | None) -> None:
-            if grad is not None and any_of(not_finite(grad)):
-                bad = int((~torch.isfinite(grad)).sum())
-                raise FloatingPointError(
-                    f"{owner}: {bad} of {grad.numel()} entries of the cost's gradient with respect "
-                    f"to the draws of shape {tuple(grad.shape)} are NaN or infinite."
-                )
-
-        if not inside_transform() and not torch.is_inference_mode_enabled():
-            values.register_hook(refuse)
-        return values
+def _refuse_bad_gradient(owner: str, grad: Tensor | None) -> None:
+    """A hook of the draws: their gradient must be finite."""
+    if grad is not None and any_of(not_finite(grad)):
+        bad = int((~torch.isfinite(grad)).sum())
+        raise FloatingPointError(
+            f"{owner}: {bad} of {grad.numel()} entries of the cost's gradient with respect to the "
+            f"draws of shape {tuple(grad.shape)} are NaN or infinite."
+        )
 
 
 def leads_to(costs: Tensor, values: Tensor) -> bool:

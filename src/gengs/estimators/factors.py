@@ -40,6 +40,7 @@ class Factors:
     Args:
         q: The law: a scalar one, or ``Independent`` of one, whose event is the latent vector.
         owner: The name of the estimator, for messages.
+        context: What a learned baseline may see beside the law.
 
     Attributes:
         law: The factors' law, of batch shape ``batch + factors``.
@@ -48,7 +49,7 @@ class Factors:
         validate: Whether costs and gradients are checked.
     """
 
-    def __init__(self, q: Distribution, owner: str) -> None:
+    def __init__(self, q: Distribution, owner: str, context: Tensor | None = None) -> None:
         if not isinstance(q, Distribution):
             raise TypeError(
                 f"{owner}.expect expects a torch distribution as `q`, but got {type(q).__name__}."
@@ -65,7 +66,7 @@ class Factors:
         # half precision cannot hold a count past 256 (bfloat16) or 2048: a table is wider
         half = any(t.is_floating_point() and t.dtype.itemsize < 4 for _, _, t in tensors_of(q))
         self.law = as_finite(q) if half else q
-        self.owner = owner
+        self.owner, self.context = owner, context
         cut = len(q.batch_shape) - factor_dims
         self.batch, self.shape = q.batch_shape[:cut], q.batch_shape[cut:]
 
@@ -116,10 +117,10 @@ class Factors:
         law = self.law
         if not any(tensor.requires_grad for _, _, tensor in tensors_of(law)):
             return None
-        if isinstance(law, Finite) and law.certificate is None:
-            return law.probs == 0 if law.reachable is None else None
         if isinstance(law, Finite):
-            return law.certificate.family.boundary() if law.certificate else None
+            if law.certificate is not None:
+                return law.certificate.family.boundary()
+            return law.probs == 0 if law.reachable is None else None
         if isinstance(law, OneHotCategorical | Multinomial):
             law = law._categorical
         try:

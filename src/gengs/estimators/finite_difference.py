@@ -77,7 +77,7 @@ class FiniteDifference(Estimator):
         return self.samples * (1 + (self.coordinates or 1))
 
     def _estimate(self, cost: Cost, factors: Factors) -> Tensor:
-        if factors.event or has_family_step(factors):
+        if factors.event or has_family_step(factors.law):
             z = factors.sample(self.samples)
         else:
             z = factors.finite.sample(torch.Size([self.samples]))
@@ -89,4 +89,4 @@ class FiniteDifference(Estimator):
 
     def _moves_off_boundaries(self, factors: Factors) -> bool:
         # without trials a count may leave for any value, and only the next one is a neighbour
-        return not isinstance(factors.law, NegativeBinomial) or has_family_step(factors)
+        return not isinstance(factors.law, NegativeBinomial) or has_family_step(factors.law)

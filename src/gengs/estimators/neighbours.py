@@ -14,10 +14,11 @@ from __future__ import annotations
 __all__ = ["Moves", "move_factors"]
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
-from torch.distributions import Binomial, Geometric, NegativeBinomial, Poisson
+from torch.distributions import Binomial, Distribution, Geometric, NegativeBinomial, Poisson
 
 from ..distributions.finite import Finite
 from ..distributions.tails import was_given
@@ -41,9 +42,8 @@ class Moves:
     def pick(self, per_factor: Tensor) -> Tensor:
         """Of a number for each factor, ``(S, *batch, *factors)``, those of the moved ones."""
         lead = self.which.dim() - 1
-        flat = per_factor.reshape(*per_factor.shape[:lead], -1).expand(
-            len(self.which), *[-1] * (lead + 1)
-        )
+        flat = per_factor.reshape(*per_factor.shape[:lead], -1)
+        flat = flat.expand(len(self.which), *flat.shape)
         return flat.gather(-1, self.which.unsqueeze(-1)).squeeze(-1)
 
     def unfold(self, costs: Tensor) -> Tensor:
@@ -65,12 +65,10 @@ def move_factors(factors: Factors, z: Tensor, coordinates: int | None) -> Moves:
             f"{factors.owner} steps between neighbouring numbers, but {type(law).__name__} "
             f"has atoms of shape {tuple(factors.event)}; use UnOrd, RLOO or ReinMax."
         )
-    neighbour, weight = (
-        _family_step(law, z, factors.validate)
-        if isinstance(law, Poisson | Binomial | NegativeBinomial | Geometric)
-        and has_family_step(factors)
-        else _table_step(factors.finite, z)
-    )
+    if has_family_step(law):
+        neighbour, weight = _family_step(law, z, factors.validate)
+    else:
+        neighbour, weight = _table_step(factors.finite, z)
     lead, many = z.shape[: z.dim() - len(factors.shape)], factors.shape.numel()
     flat, neighbour, weight = (x.reshape(*lead, many) for x in (z, neighbour, weight))
     chosen = min(coordinates or many, many)
@@ -85,17 +83,17 @@ def move_factors(factors: Factors, z: Tensor, coordinates: int | None) -> Moves:
     return Moves(values, which, to - here, weights * (many / chosen))
 
 
-def has_family_step(factors: Factors) -> bool:
+CountFamily = Poisson | Binomial | NegativeBinomial | Geometric
+
+
+def has_family_step(law: Distribution) -> TypeGuard[CountFamily]:
     """Whether the law has a closed form, and so needs no table."""
-    law = factors.law
     if isinstance(law, NegativeBinomial):
         return not law.total_count.requires_grad
-    return isinstance(law, Poisson | Binomial | Geometric)
+    return isinstance(law, CountFamily)
 
 
-def _family_step(
-    law: Poisson | Binomial | NegativeBinomial | Geometric, z: Tensor, validate: bool
-) -> tuple[Tensor, Tensor]:
+def _family_step(law: CountFamily, z: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
     """A neighbour of each draw, and the weight of the difference, with gradient."""
     if validate and any_of(z == z + 1):
         raise ValueError(
@@ -126,8 +124,8 @@ def _table_step(law: Finite, z: Tensor) -> tuple[Tensor, Tensor]:
     probs = law.probs
     atoms = law.atoms.expand_as(probs)
     # in rising order, forbidden atoms last: they are nobody's neighbour
-    allowed = torch.ones_like(probs, dtype=torch.bool)
-    allowed = allowed if law.reachable is None else law.reachable.expand_as(probs)
+    all_atoms = torch.ones((), dtype=torch.bool, device=probs.device)
+    allowed = (all_atoms if law.reachable is None else law.reachable).expand_as(probs)
     order = atoms.masked_fill(~allowed, torch.inf).argsort(dim=-1, stable=True)
     atoms, probs, allowed = (x.gather(-1, order) for x in (atoms, probs, allowed))
     pi = probs.detach().double()

@@ -86,9 +86,6 @@ class NVIL(Estimator):
         self.register_buffer("calls", torch.zeros((), dtype=torch.long))
 
     def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor:
-        return self._estimate_in(cost, factors, None)
-
-    def _estimate_in(self, cost: CheckedCost, factors: Factors, context: Tensor | None) -> Tensor:
         if inside_transform():
             raise RuntimeError(
                 "NVIL keeps running moments of the cost, which vmap and torch.func cannot; call it "
@@ -98,7 +95,7 @@ class NVIL(Estimator):
         f = cost(z)  # (S, *batch)
         rest = f.detach()
         if self.baseline is not None:
-            rest = rest - self._predict(self.baseline, factors, context)
+            rest = rest - self._predict(self.baseline, factors)
         c, sigma = self.mean.to(f), self.variance.to(f).sqrt()
         signal = rest.detach() - c
         self._remember(rest.detach())
@@ -109,8 +106,8 @@ class NVIL(Estimator):
             return result
         return train_beside(result, (rest - c).square().mean(0))
 
-    def _predict(self, baseline: nn.Module, factors: Factors, context: Tensor | None) -> Tensor:
-        batch = factors.batch
+    def _predict(self, baseline: nn.Module, factors: Factors) -> Tensor:
+        batch, context = factors.batch, factors.context
         if context is None:
             context = factors.mean.reshape(*batch, prod((*factors.shape, *factors.event)))
         like = next(baseline.parameters(), context)

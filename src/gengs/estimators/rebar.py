@@ -33,6 +33,7 @@ from __future__ import annotations
 __all__ = ["REBAR"]
 
 import math
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -80,16 +81,13 @@ class REBAR(Estimator):
         return self.log_temperature.exp()
 
     def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor:
-        def control(z: Tensor, keep_graph: bool) -> tuple[Tensor, Tensor]:
-            f, slope = relaxed_cost(cost, factors.finite, z, self.temperature, keep_graph)
-            eta = self.eta.to(z.dtype)
-            r, slope_r = self._more_control(z, factors, keep_graph)
-            return eta * f + r, eta * slope + slope_r
-
+        control = partial(self._control, cost, factors)
         return with_control(cost, factors, self.samples, control, self.parameters())
 
-    def _more_control(
-        self, z: Tensor, factors: Factors, keep_graph: bool
-    ) -> tuple[Tensor | float, Tensor | float]:
-        """What is added to the relaxed cost, and its gradient: nothing here."""
-        return 0.0, 0.0
+    def _control(
+        self, cost: CheckedCost, factors: Factors, z: Tensor, keep_graph: bool
+    ) -> tuple[Tensor, Tensor]:
+        """The control variate, and its gradient with respect to ``z``."""
+        f, slope = relaxed_cost(cost, factors.finite, z, self.temperature, keep_graph)
+        eta = self.eta.to(z.dtype)
+        return eta * f, eta * slope

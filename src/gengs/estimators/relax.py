@@ -32,6 +32,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from .checked_cost import CheckedCost
 from .factors import Factors
 from .rebar import REBAR
 
@@ -65,9 +66,10 @@ class RELAX(REBAR):
         nn.init.zeros_(self.last.weight)
         nn.init.zeros_(self.last.bias)
 
-    def _more_control(
-        self, z: Tensor, factors: Factors, keep_graph: bool
-    ) -> tuple[Tensor | float, Tensor | float]:
+    def _control(
+        self, cost: CheckedCost, factors: Factors, z: Tensor, keep_graph: bool
+    ) -> tuple[Tensor, Tensor]:
+        f, slope_f = super()._control(cost, factors, z, keep_graph)
         weights = z.softmax(-1)
         first = self.first
         if not isinstance(first, nn.LazyLinear):
@@ -82,7 +84,7 @@ class RELAX(REBAR):
         hidden = first(inputs.to(self.last.weight.dtype)).tanh()
         r = self.last(hidden).squeeze(-1).to(z.dtype)  # (S, *batch)
         (slope,) = torch.autograd.grad(r.sum(), z, create_graph=keep_graph, retain_graph=True)
-        return r, slope
+        return f + r, slope_f + slope
 
 
 def _fit(weights: Tensor, n: int) -> Tensor:

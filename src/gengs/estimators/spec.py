@@ -103,16 +103,10 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
         raise ValueError(f"expected {head.lower()}({', '.join(fields)}), but got {_shown(text)}.")
     numbers = dict(zip(fields, arguments, strict=False)) | named
     try:
-        tensors = {
-            field: torch.tensor(number, dtype=torch.float32) for field, number in numbers.items()
-        }
+        tensors = {key: torch.tensor(x, dtype=torch.float32) for key, x in numbers.items()}
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"expected numbers as the parameters of {_shown(text)}.") from None
-    parameters = {
-        field: tensor.requires_grad_()
-        for field, tensor in tensors.items()
-        if field != "total_count"
-    }
+    parameters = {k: x.requires_grad_() for k, x in tensors.items() if k != "total_count"}
     try:
         law = kind(**tensors, validate_args=True)
     except ValueError:

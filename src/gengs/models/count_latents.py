@@ -32,6 +32,7 @@ from torch.distributions import Bernoulli, Distribution
 
 from ..distributions.finite import Finite
 from ..distributions.truncation import truncate
+from ..estimators.base import positive_integer
 from .fixed_prior import FixedPrior
 from .posteriors import EXPLICIT, KINDS, PosteriorKind, posterior, raw_numbers
 
@@ -40,14 +41,9 @@ class CountLatents(nn.Module):
     """The prior, and the posterior that belongs to a raw output.
 
     Args:
-        prior: The prior law of one latent (scalar), or of each (batch shape ``(D,)``); or a module
-            that gives it, for a prior that is learned.
         kind: The family of the posterior (:mod:`gengs.models.posteriors`), or a function from the
             raw output ``(B, ...)`` to the factors' law ``(B, D)``.
-        level: Truncate both laws to this many atoms.
-        mass: Truncate to the window that holds this mass, batch by batch.
-        latents: The number D of latents; known anyway where the prior has shape ``(D,)``.
-        validate_args: Whether the laws check their parameters; on by default.
+        prior, level, mass, latents, validate_args: Those of :class:`gengs.models.VAE`.
     """
 
     def __init__(
@@ -173,12 +169,11 @@ def _count(prior: object, latents: int | None) -> int | None:
             "VAE expects the `prior` of one latent, or of each in a batch shape (D,), but got "
             f"batch shape {shape}, event shape {tuple(prior.event_shape)}."
         )
-    whole = isinstance(latents, int) and not isinstance(latents, bool)
-    if latents is not None and not (whole and latents > 0):
-        raise ValueError(f"VAE expects a positive integer `latents`, but got {latents!r}.")
-    if latents is not None and shape not in ((), (latents,)):
+    if latents is None:
+        return shape[0] if shape else None
+    if shape not in ((), (positive_integer("VAE", "latents", latents),)):
         raise ValueError(f"VAE got latents={latents} beside a prior of batch shape {shape}.")
-    return latents if latents is not None or not shape else shape[0]
+    return latents
 
 
 def _require_mass_on_all_atoms(prior: Distribution, logits: Tensor) -> None:

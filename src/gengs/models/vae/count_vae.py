@@ -123,18 +123,17 @@ class VAE(Autoencoder):
 
     def _loss(self, x: Tensor, weight: float) -> Tensor:
         q, p = self.latents(self.encoder(x))
+        of_weights = self.estimator.objective == "multi-sample bound"
+
+        def cost(z: Tensor) -> Tensor:
+            costs = self.reconstruction_cost(x, z)
+            if of_weights:
+                costs = costs + weight * (q.log_prob(z) - p.log_prob(z)).sum(-1)
+            return costs
+
         context = x.detach().flatten(1)  # for a baseline that is learned
-        if self.estimator.objective == "multi-sample bound":
-
-            def negative_log_weight(z: Tensor) -> Tensor:
-                log_ratio = (q.log_prob(z) - p.log_prob(z)).sum(-1)
-                return self.reconstruction_cost(x, z) + weight * log_ratio
-
-            return self.estimator.expect(negative_log_weight, Independent(q, 1), context=context)
-        cost = self.estimator.expect(
-            lambda z: self.reconstruction_cost(x, z), Independent(q, 1), context=context
-        )
-        return cost + weight * divergence(q, p).sum(-1)
+        value = self.estimator.expect(cost, Independent(q, 1), context=context)
+        return value if of_weights else value + weight * divergence(q, p).sum(-1)
 
     def training_value(self, x: Tensor) -> Tensor:
         """The estimator's own value of the loss, with the full divergence and no gradient.
