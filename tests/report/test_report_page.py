@@ -22,7 +22,7 @@ from report_folders import (
 
 from gengs.report.contents import make_contents
 from gengs.report.html_page import escaped_json, render_page
-from gengs.report.untrusted_files import PICTURE_LIMIT, Unreadable, read_picture
+from gengs.report.untrusted_files import LIMITS, Unreadable, read_picture
 
 
 class Reader(HTMLParser):
@@ -114,7 +114,7 @@ def test_pictures_are_checked(tmp_path):
         "jpeg.png": b"\xff\xd8\xff" + b"\0" * 100,
         "half.png": png()[:20],
         "wide.png": png()[:16] + b"\x7f\xff\xff\xff" + png()[20:],
-        "large.png": png() + b"\0" * PICTURE_LIMIT,
+        "large.png": png() + b"\0" * LIMITS[".png"],
         "empty.png": b"",
     }.items():
         (tmp_path / name).write_bytes(content)
