@@ -25,6 +25,7 @@ import inspect
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from statistics import median
 from typing import Any
 
 import torch
@@ -32,7 +33,7 @@ from torch import Tensor
 
 from ..estimators import Estimator, MidCDF
 from ..programs import CutGradientWarning, differentiable
-from .result import Measurement, Row
+from .result import Measurement, Row, given_name
 
 _BATCHES = 20
 """Independent finite differences, whose spread is the reference's error."""
@@ -130,16 +131,7 @@ def _row(
             found.append(gradient.flatten().double())
             if i == 0:  # once is enough
                 warnings.simplefilter("ignore", CutGradientWarning)
-    rows = torch.stack(found)
-    off, variance = rows.mean(0) - exact, rows.var(0)
-    settings = rule.extra_repr()
-    return Row(
-        estimator=f"{type(rule).__name__}({settings})" if settings else type(rule).__name__,
-        bias=float(off) if exact.numel() == 1 else float(off.norm()),
-        bias_error=float((variance / gradients + error.square()).sum().sqrt()),
-        variance=float(variance.sum()),
-        error=float((rows - exact).norm(dim=-1).mean()),
-        cosine=float(torch.cosine_similarity(rows, exact.unsqueeze(0), dim=-1).mean()),
-        evaluations=replicates,
-        milliseconds=1e3 * sorted(times)[len(times) // 2],
+    milliseconds, rows = 1e3 * median(times), torch.stack(found)
+    return Row.of(
+        given_name(rule), rows, exact, replicates, milliseconds, float(error.square().sum())
     )

@@ -15,27 +15,21 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import get_gradient_edge
 from torch.distributions import Distribution
 
 
 def leaves_of(law: Distribution) -> list[Tensor]:
     """The leaf tensors with a gradient that the law was built from, in a fixed order."""
+    nodes = [get_gradient_edge(tensor).node for tensor in _tensors(law) if tensor.requires_grad]
     leaves: dict[int, Tensor] = {}
     seen: set[Any] = set()
-    stack = [tensor for tensor in _tensors(law) if tensor.requires_grad]
-    for tensor in stack:
-        if tensor.is_leaf:
-            leaves.setdefault(id(tensor), tensor)
-    nodes = [tensor.grad_fn for tensor in stack if tensor.grad_fn is not None]
-    while nodes:
-        node = nodes.pop(0)
-        if node in seen:
-            continue
-        seen.add(node)
-        variable = getattr(node, "variable", None)
-        if variable is not None:
-            leaves.setdefault(id(variable), variable)
-        nodes.extend(following for following, _ in node.next_functions if following is not None)
+    for node in nodes:  # it grows: breadth first
+        if node not in seen:
+            seen.add(node)
+            if isinstance(leaf := getattr(node, "variable", None), Tensor):
+                leaves[id(leaf)] = leaf
+            nodes += [following for following, _ in node.next_functions if following is not None]
     return list(leaves.values())
 
 

@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
+from ..estimators.base import Estimator
 from .palette import full_decades, legend_handles, looks
 
 if TYPE_CHECKING:
@@ -28,6 +30,12 @@ def needed_by(what: str) -> Iterator[None]:
         raise ImportError(
             f"{what} needs more packages ({error.name}): pip install 'gengs[apps]'"
         ) from error
+
+
+def given_name(estimator: Estimator) -> str:
+    """Its class, and its settings where they are not the usual ones."""
+    settings = estimator.extra_repr()
+    return type(estimator).__name__ + (f"({settings})" if settings else "")
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,29 @@ class Row:
     """How often a gradient evaluates the cost."""
     milliseconds: float
     """The time of one ``expect`` and ``backward``."""
+
+    @classmethod
+    def of(
+        cls,
+        estimator: str,
+        gradients: Tensor,
+        exact: Tensor,
+        evaluations: int,
+        milliseconds: float,
+        exact_variance: float = 0.0,
+    ) -> Row:
+        """What independent gradients, one per row, say beside the exact one."""
+        off, variance = gradients.mean(0) - exact, float(gradients.var(0).sum())
+        return cls(
+            estimator,
+            bias=float(off) if exact.numel() == 1 else float(off.norm()),
+            bias_error=math.sqrt(variance / len(gradients) + exact_variance),
+            variance=variance,
+            error=float((gradients - exact).norm(dim=-1).mean()),
+            cosine=float(torch.cosine_similarity(gradients, exact.unsqueeze(0), dim=-1).mean()),
+            evaluations=evaluations,
+            milliseconds=milliseconds,
+        )
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from __future__ import annotations
 __all__ = ["COSTS", "LAWS", "check_estimator", "check_law"]
 
 from collections.abc import Callable
+from statistics import NormalDist
 
 import torch
 from torch import Tensor
@@ -26,7 +27,6 @@ from torch.distributions import (
     Geometric,
     Independent,
     NegativeBinomial,
-    Normal,
     Poisson,
 )
 
@@ -34,7 +34,7 @@ from ..distributions.finite import Finite
 from ..distributions.truncation import as_finite, truncate
 from ..estimators.base import Cost, Estimator
 from ..estimators.exact import Exact
-from .measure import _gradients
+from .measure import independent_gradients
 from .replicates import leaves_of
 
 
@@ -160,7 +160,7 @@ def _check_one(
         torch.manual_seed(0)
         value = estimator.train().expect(cost, q)
         _demand(value.shape == q.batch_shape, f"{where}: the result has shape {tuple(value.shape)}")
-        gradients = _gradients(estimator, cost, q, parameters, replicates, vectorise=True)
+        gradients = independent_gradients(estimator, cost, q, parameters, replicates)
     _demand(bool(torch.isfinite(gradients).all()), f"{where}: a gradient is not finite")
     if estimator.objective != "expectation":
         return
@@ -205,7 +205,7 @@ def _check_words(estimator: Estimator) -> None:
 
 def _quantile(false_alarm: float) -> float:
     """How many standard errors a normal variable exceeds, on either side, at this rate."""
-    return float(-Normal(0.0, 1.0).icdf(torch.tensor(false_alarm / 2, dtype=torch.float64)))
+    return -NormalDist().inv_cdf(false_alarm / 2)
 
 
 def _demand_near(
