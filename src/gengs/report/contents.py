@@ -17,7 +17,7 @@ from .metric_catalogue import EXPERIMENT_VIEWS, view_of
 from .run_results import RunResult, StudyResults, find_studies
 from .seed_groups import SeedGroups, Setting, group_runs, mixed_settings
 from .summaries import PUBLISHED, Summary, summarise
-from .tables import long_table, pivots
+from .tables import make_tables
 
 
 @dataclass(frozen=True)
@@ -109,12 +109,13 @@ def _section(name: str, groups: SeedGroups, studies: Sequence[StudyResults]) -> 
         # records from elsewhere need not be ours: the rest of the page can still be read
         problems.append(f"no chart: {type(error).__name__} in the records ({str(error)[:200]})")
     topics, unreadable = topic_lists(own)
+    choices, table = make_tables(name, own, summaries)
     return Section(
         name,
         tuple(dict.fromkeys(str(one.budget) for one in studies if _is_smaller(one, name))),
         tuple(summaries),
-        tuple(tuple(group) for group in pivots(own, summaries)),
-        long_table("All numbers", own, summaries),
+        tuple(map(tuple, choices)),
+        table,
         chart,
         gallery(own),
         tuple(topics),
