@@ -13,7 +13,7 @@ from __future__ import annotations
 __all__ = ["PANELS", "Band", "descent_curves", "training_curves"]
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -94,21 +94,21 @@ def _panels(
     panels = {}
     for panel, name in (("excess", "loss"), ("variance", "variance"), ("error", "error")):
         if name in series:
-            steps, values = series[name]
-            mean = _moving(steps, values, window) - (minimum if name == "loss" else 0.0)
+            mean = _moving(*series[name], window) - (minimum if name == "loss" else 0.0)
             error = _moving(*series[f"{name}_se"], window)
-            panels[panel] = _positive_band(steps, mean, error)
+            panels[panel] = _positive_band(series[name][0], mean, error)
     parts = [series[name] for name in series if name.startswith("bias/")]
     if parts:
         window *= 5  # it hardly moves, and much less of it than of its noise is to be seen
         steps = parts[0][0]
         bias = np.stack([_moving(steps, values, window) for _, values in parts])
         mean = np.linalg.norm(bias, axis=0)
-        variance = _moving(steps, series["bias_se"][1] ** 2, window) / _count(steps, window)
-        band = _positive_band(steps, mean, np.sqrt(variance))
+        first, end = _ends(steps, window)
+        variance = _moving(steps, series["bias_se"][1] ** 2, window) / (end - first)
         clear = mean > 4 * np.sqrt(variance)
         if clear.any():  # a panel without a curve is none
-            panels["bias"] = Band(steps, np.where(clear, mean, np.nan), band.low, band.high)
+            band = _positive_band(steps, mean, np.sqrt(variance))
+            panels["bias"] = replace(band, mean=np.where(clear, mean, np.nan))
     return {name: panels[name] for name in PANELS if name in panels}
 
 
@@ -128,11 +128,6 @@ def _ends(steps: Array, window: float) -> tuple[NDArray[np.intp], NDArray[np.int
     half = np.minimum(window / 2, (steps - steps[0]) / 4)
     first = np.searchsorted(steps, steps - half, side="left")
     return first, np.searchsorted(steps, steps + half, side="right")
-
-
-def _count(steps: Array, window: float) -> Array:
-    first, end = _ends(steps, window)
-    return (end - first).astype(np.float64)
 
 
 def _moving(steps: Array, values: Array, window: float) -> Array:

@@ -44,7 +44,7 @@ def as_markdown(contents: Contents) -> str:
         done, total = study.count("done"), len(study.runs)
         lines += [f"{_markdown(study.name)}{budget}: {done} of {total} runs done.", ""]
     for section in contents.sections:
-        lines += [f"## {_markdown(section.title)}", ""]
+        lines += [f"## {_markdown(section.view.title)}", ""]
         for problem in section.problems:
             lines += [f"{_markdown(problem)}.", ""]
         for table in section.tables:
@@ -64,7 +64,7 @@ def as_latex(contents: Contents) -> str:
     lines = ["% \\usepackage{booktabs}"]
     for section in contents.sections:
         for table in section.tables:
-            lines += ["", *_latex_table(table, f"{section.title}: {_heading(table)}")]
+            lines += ["", *_latex_table(table, f"{section.view.title}: {_heading(table)}")]
     return "\n".join(lines) + "\n"
 
 
