@@ -194,7 +194,7 @@ def _torchs_own(law: Distribution) -> Distribution:
 
 def _as(kind: type[Any], law: Distribution) -> Any:
     """A law of another class with the same tensors: nothing is computed anew."""
-    result = kind.__new__(kind)
+    result = object.__new__(kind)
     result.__dict__.update(vars(law))
     return result
 

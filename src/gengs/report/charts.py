@@ -94,8 +94,7 @@ def _descents(groups: SeedGroups) -> Views:
         for label, look in looks(drawn).items():
             for panel, band in drawn[label].items():
                 view = views.setdefault(_panel(setting, groups), {})
-                line = _line(label, look, band, with_band=panel != "bias")
-                view.setdefault(PANELS[panel], []).append(line)
+                view.setdefault(PANELS[panel], []).append(_line(label, look, band))
     return {
         place: {title: view[title] for title in PANELS.values() if title in view}
         for place, view in views.items()
@@ -136,10 +135,8 @@ def _appearance(label: str, look: Look) -> dict[str, Any]:
     return {"label": label, "kindTitle": KINDS[look.kind], **asdict(look)}
 
 
-def _line(label: str, look: Look, band: Band, with_band: bool = True) -> dict[str, Any]:
+def _line(label: str, look: Look, band: Band) -> dict[str, Any]:
     curves = {"x": band.step, "y": band.mean, "low": band.low, "high": band.high}
-    if not with_band:
-        curves |= {"low": (), "high": ()}
     numbers = {name: [_round(value) for value in values] for name, values in curves.items()}
     return {**_appearance(label, look), "count": band.count, **numbers}
 

@@ -13,7 +13,7 @@ __all__ = ["show_figure3"]
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,7 +59,7 @@ def show_figure3(folder: Path, as_json: bool = False) -> None:
         write_atomically(folder / f"figure.{suffix}", image.getvalue())
     rows = _rows(section.summaries)
     # as the rows, by the loss in the third column; the seeds in the second are in the title
-    shown = sorted(section.table.rows, key=lambda row: row[2].value)
+    shown = sorted(section.table.rows, key=lambda row: float(row[2].value or 0))
     heads, cells = section.table.columns, tuple(row[:1] + row[2:] for row in shown)
     table = replace(section.table, title=title, columns=heads[:1] + heads[2:], rows=cells)
     frame = pandas.DataFrame(rows)
@@ -91,7 +91,7 @@ def draw_descents(curves: Mapping[str, Mapping[str, Band]], title: str) -> Figur
     for axes, panel in zip(grid.flat, panels, strict=False):
         for label, look in found.items():
             if panel in curves[label]:
-                _draw(axes, curves[label][panel], panel, look)
+                _draw(axes, curves[label][panel], look)
         _scales(axes)
         axes.set_title(PANELS[panel], fontsize=10, loc="left")
         axes.set_xlabel("step (square-root scale)", fontsize=9)
@@ -109,9 +109,9 @@ def draw_descents(curves: Mapping[str, Mapping[str, Band]], title: str) -> Figur
     return figure
 
 
-def _draw(axes: Any, band: Band, panel: str, look: Look) -> None:
+def _draw(axes: Any, band: Band, look: Look) -> None:
     axes.plot(band.step, band.mean, zorder=3 + look.width, **look.line)
-    if panel != "bias":
+    if len(band.low):
         shade = {"color": look.colour, "alpha": 0.14 if look.width > 2 else 0.035, "lw": 0}
         axes.fill_between(band.step, band.low, band.high, zorder=2 + look.width, **shade)
 
@@ -163,7 +163,7 @@ def _print_table(table: ReportTable) -> None:
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    columns = []
+    columns: list[Iterable[Text]] = []
     for title, cells in zip(table.columns, zip(*table.rows, strict=True), strict=True):
         starred = any(cell.best for cell in cells)
         head = title.replace("error of one", "error of a") + " " * starred

@@ -23,7 +23,7 @@ TITLES = {
 }
 """The built-in studies' tables in words."""
 
-_Found = Mapping[tuple[Setting | None, Metric], Summary]
+_Found = Mapping[tuple[Setting, Metric], Summary]
 
 
 def make_tables(
@@ -123,7 +123,7 @@ def _column(
     with_paper: bool = True,
 ) -> list[Cell]:
     """The cells of a metric at these places, the best of them marked."""
-    best = best_of([found[one, metric] for one in places if (one, metric) in found])
+    best = best_of([found[one, metric] for one in places if one and (one, metric) in found])
     cells = []
     for one in places:
         if one is None:
