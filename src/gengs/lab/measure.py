@@ -82,7 +82,7 @@ def measure(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if exact is None:
-            exact, source = _exact_gradient(cost, q, parameters)
+            exact, source = _exact_gradient(cost, q)
         else:
             exact, source = exact.detach().flatten().double(), "given"
             size = sum(parameter.numel() for parameter in parameters)
@@ -95,10 +95,9 @@ def measure(
         for given in [estimators] if isinstance(estimators, Estimator) else estimators:
             name = given_name(given)  # as given: not what it learns
             estimator = deepcopy(given).train()
-            _warm_up(estimator, cost, q, parameters, warm_up)
-            gradients = independent_gradients(estimator, cost, q, parameters, replicates, vectorise)
-            price = _price(estimator, cost, q, parameters)
-            row = Row.of(name, gradients, exact, *price)
+            _warm_up(estimator, cost, q, warm_up)
+            gradients = independent_gradients(estimator, cost, q, replicates, vectorise)
+            row = Row.of(name, gradients, exact, *_price(estimator, cost, q))
             if estimator.objective != "expectation":
                 # it aims at another target: a distance would mislead
                 row = replace(row, bias=math.nan, bias_error=math.nan)
@@ -107,18 +106,12 @@ def measure(
 
 
 def independent_gradients(
-    estimator: Estimator,
-    cost: Cost,
-    q: Distribution,
-    parameters: Sequence[Tensor],
-    replicates: int,
-    vectorise: bool = True,
+    estimator: Estimator, cost: Cost, q: Distribution, replicates: int, vectorise: bool = True
 ) -> Tensor:
     """Independent gradients, one per row: (replicates, number of parameters)."""
     if not vectorise:
-        return torch.stack(
-            [_gradient(estimator.expect(cost, q).sum(), parameters) for _ in range(replicates)]
-        )
+        return torch.stack([_gradient(estimator, cost, q) for _ in range(replicates)])
+    parameters = leaves_of(q)
     rows: list[Tensor] = []
     # side by side as many as keep a table of a few million entries
     at_once = max(1, min(replicates, 2_000_000 // _table_size(q)))
@@ -142,22 +135,16 @@ def _require_separate_cost(value: Tensor, parameters: Sequence[Tensor]) -> None:
         )
 
 
-def _exact_gradient(
-    cost: Cost, q: Distribution, parameters: Sequence[Tensor]
-) -> tuple[Tensor, str]:
+def _exact_gradient(cost: Cost, q: Distribution) -> tuple[Tensor, str]:
     try:
-        return _gradient(Exact().expect(cost, q).sum(), parameters), "by enumeration"
+        return _gradient(Exact(), cost, q), "by enumeration"
     except ValueError:
-        means = independent_gradients(
-            *(RLOO(1000), cost, q, parameters, _REFERENCE_DRAWS // 1000), vectorise=False
-        )
+        means = independent_gradients(RLOO(1000), cost, q, _REFERENCE_DRAWS // 1000, False)
         spread = float((means.var(0) / len(means)).sum().sqrt())
         return means.mean(0), f"from {_REFERENCE_DRAWS} draws of RLOO(1000), s.e. {spread:.2g}"
 
 
-def _warm_up(
-    estimator: Estimator, cost: Cost, q: Distribution, parameters: Sequence[Tensor], steps: int
-) -> None:
+def _warm_up(estimator: Estimator, cost: Cost, q: Distribution, steps: int) -> None:
     optimiser: torch.optim.Optimizer | None = None
     for _ in range(steps if estimator.learns else 0):
         value = estimator.expect(cost, q).sum()
@@ -165,17 +152,15 @@ def _warm_up(
         if not own:  # running averages alone: the calls themselves train them
             continue
         optimiser = optimiser or torch.optim.Adam(own, lr=1e-2)
-        gradients = torch.autograd.grad(
-            value, [*own, *parameters], retain_graph=True, allow_unused=True
-        )
+        # through the law's parameters, as in training: some learn on the way there
+        targets = [*own, *leaves_of(q)]
+        gradients = torch.autograd.grad(value, targets, retain_graph=True, allow_unused=True)
         for parameter, gradient in zip(own, gradients, strict=False):
             parameter.grad = gradient
         optimiser.step()
 
 
-def _price(
-    estimator: Estimator, cost: Cost, q: Distribution, parameters: Sequence[Tensor]
-) -> tuple[int, float]:
+def _price(estimator: Estimator, cost: Cost, q: Distribution) -> tuple[int, float]:
     """How many draws one ``expect`` shows to the cost, and its milliseconds: a median of seven."""
     shown, times = 0, []
 
@@ -185,9 +170,11 @@ def _price(
         return cost(z)
 
     estimator.expect(counted, q)
+    parameters = leaves_of(q)
     for _ in range(7):
         start = time.perf_counter()
-        _gradient(estimator.expect(cost, q).sum(), parameters)
+        value = estimator.expect(cost, q).sum()
+        torch.autograd.grad(value, parameters, retain_graph=True, allow_unused=True)
         times.append(time.perf_counter() - start)
     return shown, 1e3 * median(times)
 
@@ -205,11 +192,10 @@ def _table_size(q: Distribution) -> int:
     return max(q.batch_shape.numel() * int(atoms), 1)
 
 
-def _gradient(value: Tensor, parameters: Sequence[Tensor]) -> Tensor:
+def _gradient(estimator: Estimator, cost: Cost, q: Distribution) -> Tensor:
     """The gradient in all parameters, flattened; zero where one takes no part."""
-    found = torch.autograd.grad(value, list(parameters), retain_graph=True, allow_unused=True)
-    parts = [
-        torch.zeros_like(parameter) if gradient is None else gradient
-        for gradient, parameter in zip(found, parameters, strict=True)
-    ]
-    return torch.cat([part.flatten() for part in parts]).double()
+    value = estimator.expect(cost, q).sum()
+    gradients = torch.autograd.grad(
+        value, leaves_of(q), retain_graph=True, allow_unused=True, materialize_grads=True
+    )
+    return torch.cat([gradient.flatten() for gradient in gradients]).double()

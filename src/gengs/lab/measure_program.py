@@ -76,23 +76,36 @@ def measure_program(
     def costs(theta: Tensor, number: int) -> Tensor:
         return cost(simulate(theta, replicates=number) if takes else simulate(theta))
 
+    def row(rule: Estimator, exact: Tensor) -> Row:
+        found, times = [], []
+        with warnings.catch_warnings():
+            for i in range(gradients):
+                start = time.perf_counter()
+                with differentiable(by=rule) as program:
+                    outcome = costs(theta, replicates)
+                (gradient,) = torch.autograd.grad(program.loss(outcome).mean(), theta)
+                times.append(time.perf_counter() - start)
+                found.append(gradient.flatten().double())
+                if i == 0:  # once is enough
+                    warnings.simplefilter("ignore", CutGradientWarning)
+        price = replicates, 1e3 * median(times)
+        return Row.of(given_name(rule), torch.stack(found), exact, *price, error**2)
+
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        error = torch.zeros(theta.numel(), dtype=torch.float64)
-        source = "given"
+        error, source = 0.0, "given"
         if exact is None:
             exact, error = _finite_differences(costs, theta, reference, step, seed)
-            size = float(error.norm())
-            source = f"finite differences of {reference:,} simulations each, s.e. {size:.2g}"
+            source = f"finite differences of {reference:,} simulations each, s.e. {error:.2g}"
         exact = exact.detach().flatten().double()
-        rows = [_row(rule, costs, theta, replicates, gradients, exact, error) for rule in rules]
+        rows = [row(rule, exact) for rule in rules]
     return Measurement(tuple(rows), exact, source, gradients)
 
 
 def _finite_differences(
     costs: Callable[[Tensor, int], Tensor], theta: Tensor, number: int, step: float, seed: int
-) -> tuple[Tensor, Tensor]:
-    """The gradient of the mean cost and its standard error, one number per parameter."""
+) -> tuple[Tensor, float]:
+    """The gradient of the mean cost, and the norm of its standard error."""
     flat = theta.detach().flatten()
     widths = step * torch.where(flat == 0, torch.ones_like(flat), flat.abs())
     size = max(number // _BATCHES, 1)
@@ -108,30 +121,4 @@ def _finite_differences(
                     sides.append(costs(moved.reshape(theta.shape), size).double().mean())
                 near, wide = sides[0] - sides[1], sides[2] - sides[3]
                 found[batch, i] = (4 * near / (2 * width) - wide / (4 * width)) / 3
-    return found.mean(0), found.std(0) / _BATCHES**0.5
-
-
-def _row(
-    rule: Estimator,
-    costs: Callable[[Tensor, int], Tensor],
-    theta: Tensor,
-    replicates: int,
-    gradients: int,
-    exact: Tensor,
-    error: Tensor,
-) -> Row:
-    found, times = [], []
-    with warnings.catch_warnings():
-        for i in range(gradients):
-            start = time.perf_counter()
-            with differentiable(by=rule) as program:
-                outcome = costs(theta, replicates)
-            (gradient,) = torch.autograd.grad(program.loss(outcome).mean(), theta)
-            times.append(time.perf_counter() - start)
-            found.append(gradient.flatten().double())
-            if i == 0:  # once is enough
-                warnings.simplefilter("ignore", CutGradientWarning)
-    milliseconds, rows = 1e3 * median(times), torch.stack(found)
-    return Row.of(
-        given_name(rule), rows, exact, replicates, milliseconds, float(error.square().sum())
-    )
+    return found.mean(0), float(found.std(0).norm()) / _BATCHES**0.5

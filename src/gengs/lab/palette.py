@@ -136,10 +136,7 @@ def legend_handles(
 ) -> list[Line2D]:
     """A matplotlib legend under the headings of the kinds, of lines or of points.
 
-    Args:
-        found: The looks by label.
-        points: Whether estimators are drawn as points.
-        absent: Estimators to name although they are not drawn.
+    ``absent`` are estimators to name although they are not drawn.
     """
     from matplotlib.lines import Line2D
 

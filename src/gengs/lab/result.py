@@ -154,9 +154,8 @@ class Measurement:
         axes.set(xscale="log", yscale="log", xlabel="variance of a gradient", ylabel="|bias|")
         full_decades(axes)
         axes.grid(alpha=0.3)
-        note = "bars: two standard errors; hollow: within them of no bias"
-        note = f"{self.replicates:,} gradients each; {note}"
-        axes.set_title(note, fontsize=8, color="0.35", loc="left")
+        note = "gradients each; bars: two standard errors; hollow: within them of no bias"
+        axes.set_title(f"{self.replicates:,} {note}", fontsize=8, color="0.35", loc="left")
         figure.suptitle(title, fontsize=11, x=0.01, ha="left")
         absent = [row.estimator for row in self.rows if row not in shown]
         handles = legend_handles(found, points=True, absent=absent)

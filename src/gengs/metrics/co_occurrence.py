@@ -89,7 +89,9 @@ class CoOccurrence:
         return cls(*_joint(columns, _window_parts(texts, words, width)))
 
 
-def _columns(topics: Topics, width: int, vocabulary: Sequence[str] | None) -> list[Any]:
+def _columns(
+    topics: Sequence[Sequence[Any]], width: int, vocabulary: Sequence[str] | None
+) -> list[Any]:
     """The columns of each topic's words."""
     number = {word: column for column, word in enumerate(vocabulary or ())}
     found = []
@@ -99,7 +101,7 @@ def _columns(topics: Topics, width: int, vocabulary: Sequence[str] | None) -> li
                 raise ValueError(
                     f"topic {index} has the word {word!r}, which is not in the vocabulary."
                 )
-        columns = [number[word] if isinstance(word, str) else int(word) for word in topic]
+        columns = [number.get(word, word) for word in topic]
         if len(set(columns)) != len(columns):
             raise ValueError(f"expected different words in topic {index}, but got {list(topic)}.")
         if columns and not (min(columns) >= 0 and max(columns) < width):

@@ -7,7 +7,7 @@ with their steps.
 
 from __future__ import annotations
 
-__all__ = ["RecordColumns", "RunTimes", "as_number", "read_records", "read_times"]
+__all__ = ["RecordColumns", "as_number", "read_records", "read_times"]
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -70,14 +70,6 @@ class RecordColumns:
         }
 
 
-@dataclass(frozen=True)
-class RunTimes:
-    """What the clock said: the seconds of a run, and milliseconds of a gradient by estimator."""
-
-    seconds: float | None = None
-    milliseconds: Mapping[str, Any] = field(default_factory=dict)
-
-
 def read_records(path: Path) -> RecordColumns:
     """The records in a file; none if there is no file."""
     records = RecordColumns()
@@ -86,8 +78,11 @@ def read_records(path: Path) -> RecordColumns:
     return records
 
 
-def read_times(path: Path) -> RunTimes:
-    """The times in a file. A run's clock starts anew each time it is resumed: parts are summed."""
+def read_times(path: Path) -> tuple[float | None, dict[str, Any]]:
+    """The seconds of a run by the clock, and milliseconds of a gradient by estimator.
+
+    The clock starts anew each time a run is resumed: parts are summed.
+    """
     total, last = 0.0, None
     milliseconds: dict[str, Any] = {}
     for line in chain.from_iterable(record_batches(path)):
@@ -97,7 +92,7 @@ def read_times(path: Path) -> RunTimes:
         if value is not None:
             total += last if last is not None and value < last else 0.0
             last = value
-    return RunTimes(None if last is None else total + last, milliseconds)
+    return None if last is None else total + last, milliseconds
 
 
 def as_number(value: Any) -> float | None:

@@ -123,7 +123,7 @@ def _of_estimators(setting: Setting, run: RunResult) -> Iterator[Summary]:
             continue
         many = record.get("replicates", run.config.get("seeds"))
         count = many if isinstance(many, int) else 1
-        numbers = {**record, "milliseconds": run.times.milliseconds.get(name)}
+        numbers = {**record, "milliseconds": run.milliseconds.get(name)}
         for metric in view_of(setting.experiment).metrics:
             if (value := _length(numbers.get(metric.key))) is not None:
                 error = numbers.get(f"{metric.key}_se", numbers.get(f"{metric.key}_error"))

@@ -12,6 +12,7 @@ import base64
 import json
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -80,14 +81,12 @@ def record_batches(path: Path) -> Iterator[list[dict[str, Any]]]:
 def _parsed(lines: list[bytes]) -> list[dict[str, Any]] | None:
     """The records of some lines; nothing where each has to be looked at."""
     text = b",".join(lines)
-    if not lines[-1].endswith(b"\n") or b'"nonfinite"' in text:
-        return None
-    try:
-        records = json.loads(b"[%b]" % text)
-    except _DAMAGES:
-        return None
-    whole = len(records) == len(lines) and all(isinstance(one, dict) for one in records)
-    return records if whole else None
+    if lines[-1].endswith(b"\n") and b'"nonfinite"' not in text:
+        with suppress(*_DAMAGES):
+            records = json.loads(b"[%b]" % text)
+            if len(records) == len(lines) and all(isinstance(one, dict) for one in records):
+                return records
+    return None
 
 
 def read_picture(path: Path) -> Picture:

@@ -55,7 +55,7 @@ class TextFile:
     encoding: str = "utf-8"
     """The encoding of the file."""
     errors: Literal["strict", "replace"] = "strict"
-    """What to do with bytes that are not in that encoding."""
+    """Whether bytes that are not in that encoding are refused."""
     longest_line: int = LONGEST
     """The most characters of a line, and of a document in a folder."""
 
@@ -114,8 +114,7 @@ class TextFile:
         stream = (line for _, line in self._lines(self.path))
         delimiter, header = self._header(next(stream, ""))
         csv.field_size_limit(max(csv.field_size_limit(), self.longest_line))
-        rows = csv.reader(stream, delimiter=delimiter, strict=True)
-        number = 2
+        rows, number = csv.reader(stream, delimiter=delimiter, strict=True), 2
         try:
             for row in rows:
                 if row and len(row) != len(header):
