@@ -43,7 +43,7 @@ from torch.distributions import Distribution, Independent
 from ..estimators.base import Cost, Estimator
 from ..estimators.exact import Exact
 from ..estimators.reinforce import RLOO
-from .replicates import leaves_of, split_parameters
+from .replicates import leaves_of, pull_back, split_parameters
 from .result import Measurement, Row, given_name
 
 _REFERENCE_DRAWS = 1_000_000
@@ -116,12 +116,13 @@ def independent_gradients(
     # side by side as many as keep a table of a few million entries
     at_once = max(1, min(replicates, 2_000_000 // _table_size(q)))
     for start in range(0, replicates, at_once):
-        split = split_parameters(q, min(at_once, replicates - start))
-        value = estimator.expect(cost, split.law).sum()
-        tensors = torch.autograd.grad(value, split.tensors, retain_graph=True, allow_unused=True)
+        now = min(at_once, replicates - start)
+        law, tensors, originals = split_parameters(q, now)
+        value = estimator.expect(cost, law).sum()
+        gradients = torch.autograd.grad(value, tensors, retain_graph=True, allow_unused=True)
         if not rows:
             _require_separate_cost(value, parameters)
-        rows.append(split.pull_back(tensors, parameters))
+        rows.append(pull_back(gradients, originals, parameters, now))
     return torch.cat(rows).double()
 
 

@@ -68,13 +68,10 @@ class Look:
     """How an estimator is drawn."""
 
     kind: str
-    dash: str
-    """As Plotly calls it."""
-    shade: float
-    """How far the hue is mixed with the page's colour, from 0 to 1."""
+    dash: str  # as Plotly calls it
+    shade: float  # how far the hue is mixed with the page's colour, from 0 to 1
     width: float
-    marker: str
-    """As matplotlib calls it."""
+    marker: str  # as matplotlib calls it
 
     @property
     def colour(self) -> str:

@@ -7,10 +7,9 @@ and pulls their gradients back to the leaves in one batched pass.
 
 from __future__ import annotations
 
-__all__ = ["Split", "leaves_of", "split_parameters"]
+__all__ = ["leaves_of", "pull_back", "split_parameters"]
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -33,37 +32,30 @@ def leaves_of(law: Distribution) -> list[Tensor]:
     return list(leaves.values())
 
 
-@dataclass
-class Split:
-    """A law repeated ``replicates`` times along a new first batch dimension."""
+def pull_back(
+    gradients: Sequence[Tensor | None],
+    originals: Sequence[Tensor],
+    leaves: Sequence[Tensor],
+    replicates: int,
+) -> Tensor:
+    """Gradients of a law's tensors, for each replicate, as gradients of the leaves, one a row.
 
-    law: Distribution
-    """The law, built from ``tensors``."""
-    tensors: list[Tensor]
-    """Leaves of shape ``(replicates, ...)``, one for each of ``originals``."""
-    originals: list[Tensor]
-    """The law's own tensors, with their graph back to the leaves."""
-
-    def pull_back(self, gradients: Sequence[Tensor | None], leaves: Sequence[Tensor]) -> Tensor:
-        """Gradients of the tensors to gradients of the leaves: ``(replicates, total size)``.
-
-        All replicates share the way from the leaves to the tensors: where it is small, its Jacobian
-        is taken once for all of them.
-        """
-        replicates = self.tensors[0].shape[0]
-        total = torch.zeros(replicates, sum(leaf.numel() for leaf in leaves))
-        for original, gradient in zip(self.originals, gradients, strict=True):
-            if gradient is None:  # a law may hold what an estimator did not use
-                continue
-            size = original.numel()
-            if size > replicates:
-                rows = _pulled(original, leaves, gradient)
-            else:
-                basis = torch.eye(size, dtype=original.dtype).reshape(size, *original.shape)
-                jacobian = _pulled(original, leaves, basis)
-                rows = gradient.reshape(replicates, -1).to(jacobian.dtype) @ jacobian
-            total = total.to(rows.dtype) + rows
-        return total
+    All replicates share the way from the leaves to the tensors: where it is small, its Jacobian
+    is taken once for all of them.
+    """
+    total = torch.zeros(replicates, sum(leaf.numel() for leaf in leaves))
+    for gradient, original in zip(gradients, originals, strict=True):
+        if gradient is None:  # a law may hold what an estimator did not use
+            continue
+        size = original.numel()
+        if size > replicates:
+            rows = _pulled(original, leaves, gradient)
+        else:
+            basis = torch.eye(size, dtype=original.dtype).reshape(size, *original.shape)
+            jacobian = _pulled(original, leaves, basis)
+            rows = gradient.reshape(replicates, -1).to(jacobian.dtype) @ jacobian
+        total = total.to(rows.dtype) + rows
+    return total
 
 
 def _pulled(original: Tensor, leaves: Sequence[Tensor], gradients: Tensor) -> Tensor:
@@ -84,8 +76,14 @@ def _pulled(original: Tensor, leaves: Sequence[Tensor], gradients: Tensor) -> Te
     return torch.cat(columns, -1)
 
 
-def split_parameters(law: Distribution, replicates: int) -> Split:
-    """``replicates`` copies of a law side by side, each with gradients of its own."""
+def split_parameters(
+    law: Distribution, replicates: int
+) -> tuple[Distribution, list[Tensor], list[Tensor]]:
+    """``replicates`` copies of a law side by side, each with gradients of its own.
+
+    Beside it its leaves, of shape ``(replicates, ...)``, and for each of them the law's own tensor,
+    with the graph back to what it was built from.
+    """
     expanded = law.expand(torch.Size([replicates]) + law.batch_shape)
     tensors: list[Tensor] = []
     originals: list[Tensor] = []
@@ -110,7 +108,7 @@ def split_parameters(law: Distribution, replicates: int) -> Split:
         twins[id(value)] = result
         return result
 
-    return Split(twin(expanded, law), tensors, originals)
+    return twin(expanded, law), tensors, originals
 
 
 def _tensors(law: Distribution) -> list[Tensor]:

@@ -32,13 +32,11 @@ class Cell:
     text: str
     value: float | str | None = None
     count: int = 0
-    paper: str = ""
-    """The published number, or a dash where the paper has one for "no convergence"."""
+    paper: str = ""  # the published number, or a dash where the paper has one for "no convergence"
     difference: str = ""
     verdict: Verdict | None = None
     note: str = ""
-    best: bool = False
-    """Whether it is the best of its column, or cannot be told from it."""
+    best: bool = False  # whether it is the best of its column, or cannot be told from it
 
     @property
     def sign(self) -> str:
@@ -56,16 +54,11 @@ class ReportTable:
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    labels: int = 1
-    """How many columns are names; the others are numbers."""
-    choice: str = ""
-    """What the table shows, where several show the same settings."""
-    repeats: str = "runs"
-    """What means are over."""
-    compared: bool = False
-    """Whether some number stands beside a published one."""
-    best_among: str = "of a column"
-    """What the best are the best of."""
+    labels: int = 1  # how many columns are names; the others are numbers
+    choice: str = ""  # what the table shows, where several show the same settings
+    repeats: str = "runs"  # what means are over
+    compared: bool = False  # whether some number stands beside a published one
+    best_among: str = "of a column"  # what the best are the best of
 
     @property
     def common_count(self) -> int | None:

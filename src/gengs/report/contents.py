@@ -25,8 +25,7 @@ class Section:
     """One experiment of the report."""
 
     experiment: str
-    smaller: tuple[str, ...]
-    """Budgets of its studies that are less than the paper's."""
+    smaller: tuple[str, ...]  # budgets of its studies that are less than the paper's
     summaries: tuple[Summary, ...]
     choices: tuple[tuple[ReportTable, ...], ...]
     """Tables of estimators by conditions; those of one group differ in the metric."""

@@ -45,8 +45,7 @@ class Band:
     mean: Array
     low: Array = field(default_factory=lambda: np.empty(0))
     high: Array = field(default_factory=lambda: np.empty(0))
-    count: int = 0
-    """The number of runs, where it is a mean over runs."""
+    count: int = 0  # the number of runs, where it is a mean over runs
 
 
 def training_curves(runs: Sequence[RunResult], kind: str) -> dict[str, Band]:

@@ -36,14 +36,11 @@ class RunResult:
     labels: Mapping[str, str]
     state: State
     folder: Path | None = None
-    error: str = ""
-    """Why it failed or is left out."""
+    error: str = ""  # why it failed or is left out
     manifest: Mapping[str, Any] = field(default_factory=dict)
     records: RecordColumns = field(default_factory=RecordColumns)
-    seconds: float | None = None
-    """How long it took."""
-    milliseconds: Mapping[str, Any] = field(default_factory=dict)
-    """Of one gradient, by estimator."""
+    seconds: float | None = None  # how long it took
+    milliseconds: Mapping[str, Any] = field(default_factory=dict)  # of one gradient, by estimator
 
     @property
     def seed(self) -> int | None:

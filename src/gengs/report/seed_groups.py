@@ -29,8 +29,7 @@ class Setting:
     experiment: str
     table: str
     data: str
-    condition: str
-    """What estimators are compared on: a prior, a law, a number of layers."""
+    condition: str  # what estimators are compared on: a prior, a law, a number of layers
     estimator: str
 
 

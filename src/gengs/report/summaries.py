@@ -43,14 +43,10 @@ class Summary:
 
     setting: Setting
     metric: Metric
-    mean: float
-    """Over the finite values; NaN if there are none."""
-    error: float | None = None
-    """The mean's standard error, where there are two values at least."""
-    count: int = 1
-    """How many runs it is the mean of (or seeds, or gradients, within one run)."""
-    lost: int = 0
-    """How many more were NaN or infinite."""
+    mean: float  # over the finite values; NaN if there are none
+    error: float | None = None  # the mean's standard error, where there are two values at least
+    count: int = 1  # how many runs it is the mean of (or seeds, or gradients, within one run)
+    lost: int = 0  # how many more were NaN or infinite
 
     @property
     def paper(self) -> float | None:

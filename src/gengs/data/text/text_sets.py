@@ -63,8 +63,7 @@ class SampleDocument(NamedTuple):
     package: str
     section: str
     text: str
-    part: str
-    """``train`` or ``test``."""
+    part: str  # ``train`` or ``test``
 
 
 def sample_documents() -> list[SampleDocument]:
