@@ -208,22 +208,14 @@ def _honest(log_prob: Tensor, value: Tensor, law: Distribution) -> Tensor:
     """``log_prob``, whose way back to ``value`` raises an error where there is none."""
     if not value.requires_grad or leads_to(log_prob, value):
         return log_prob
-    return _NoWayBack.apply(log_prob, value, type(law).__name__)
 
-
-class _NoWayBack(torch.autograd.Function):
-    @staticmethod
-    def forward(log_prob: Tensor, value: Tensor, name: str) -> Tensor:
-        return log_prob.view_as(log_prob)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.name = inputs[2]
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+    def refuse(_: Tensor) -> None:
         raise RuntimeError(
-            f"the log-probability of a table of atoms ({ctx.name}) has no derivative along the "
-            "value; use TraceMeanField_ELBO, which takes the divergence from both laws, in place "
-            "of Trace_ELBO."
+            f"the log-probability of a table of atoms ({type(law).__name__}) has no derivative "
+            "along the value; use TraceMeanField_ELBO, which takes the divergence from both laws, "
+            "in place of Trace_ELBO."
         )
+
+    nothing = value.flatten()[:0].sum()  # 0, whatever the value: there for the way back alone
+    nothing.register_hook(refuse)
+    return log_prob + nothing.to(log_prob.dtype)

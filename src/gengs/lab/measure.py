@@ -153,10 +153,8 @@ def _warm_up(estimator: Estimator, cost: Cost, q: Distribution, steps: int) -> N
         if not own:  # running averages alone: the calls themselves train them
             continue
         optimiser = optimiser or torch.optim.Adam(own, lr=1e-2)
-        # through the law's parameters, as in training: some learn on the way there
-        targets = [*own, *leaves_of(q)]
-        gradients = torch.autograd.grad(value, targets, retain_graph=True, allow_unused=True)
-        for parameter, gradient in zip(own, gradients, strict=False):
+        gradients = torch.autograd.grad(value, own, retain_graph=True, allow_unused=True)
+        for parameter, gradient in zip(own, gradients, strict=True):
             parameter.grad = gradient
         optimiser.step()
 

@@ -130,8 +130,6 @@ def _title(studies: Sequence[StudyResults]) -> str:
 
 
 def _facts(manifest: Mapping[str, Any]) -> dict[str, str]:
-    found: dict[str, Any] = {}
-    for part in ("versions", "threads", "machine"):
-        if isinstance(value := manifest.get(part, {}), dict) or part == "threads":
-            found |= value if isinstance(value, dict) else {part: value}
-    return {str(name): str(value) for name, value in found.items()}
+    threads = {"threads": manifest["threads"]} if "threads" in manifest else {}
+    parts = (manifest.get("versions"), threads, manifest.get("machine"))
+    return {str(k): str(v) for part in parts if isinstance(part, dict) for k, v in part.items()}
