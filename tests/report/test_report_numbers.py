@@ -66,6 +66,17 @@ def test_a_run_that_diverged_is_counted_apart(tmp_path):
     assert "1 not finite" in as_markdown(contents)
 
 
+def test_metrics_have_their_order_whichever_run_has_them(tmp_path):
+    found = ({"nelbo_train": 1.0, "mine": 2.0}, {"nelbo_test": 3.0, "nelbo_train": 1.0})
+    for seed, numbers in enumerate(found):
+        folder = tmp_path / "r" / str(seed)
+        with RunFolder.open(folder, Config(seed=seed), experiment="vae") as run:
+            run.append({"kind": "evaluation", "step": 1, **numbers})
+            run.finish()
+    (section,) = make_contents([tmp_path / "r"]).sections
+    assert section.table.columns[2:] == ("−ELBO, test", "−ELBO, train", "mine")
+
+
 def test_runs_of_many_estimators(tmp_path):
     synthetic_run(tmp_path / "runs" / "a")
     measure_run(tmp_path / "runs" / "b")

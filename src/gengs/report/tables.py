@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..lab.palette import looks
 from .cells import Cell, ReportTable, absent_cell, value_cell
-from .metric_catalogue import ExperimentView, Metric, view_of
+from .metric_catalogue import ExperimentView, Metric, metrics_of, view_of
 from .seed_groups import SeedGroups, Setting
 from .summaries import PUBLISHED, Summary, best_of, published
 
@@ -37,14 +37,15 @@ def make_tables(
     # runs with many estimators make one setting of each
     places = {one.setting: () for one in summaries} if view.many_estimators else groups
     found = {(one.setting, one.metric): one for one in summaries}
-    blocks: dict[tuple[str, str], dict[Setting, None]] = {}
+    metrics = metrics_of(experiment, (one.metric.key for one in summaries))
+    blocks: dict[tuple[str, str], list[Setting]] = {}
     for one in places:
-        blocks.setdefault((one.table, one.data), {})[one] = None
-    pivots = [
-        _pivots(view, _pivot_title(view, *key, len(blocks) > 1), own, places, found)
-        for key, own in blocks.items()
-    ]
-    return [group for group in pivots if group], _all_numbers(view, places, found)
+        blocks.setdefault((one.table, one.data), []).append(one)
+    pivots = []
+    for key, own in blocks.items():
+        title = _pivot_title(view, *key, len(blocks) > 1)
+        pivots.append(_pivots(view, title, own, metrics, places, found))
+    return [group for group in pivots if group], _all_numbers(view, metrics, places, found)
 
 
 def table_title(table: str) -> str:
@@ -53,20 +54,23 @@ def table_title(table: str) -> str:
 
 
 def _pivots(
-    view: ExperimentView, title: str, own: Iterable[Setting], groups: SeedGroups, found: _Found
+    view: ExperimentView,
+    title: str,
+    own: Sequence[Setting],
+    metrics: Sequence[Metric],
+    groups: SeedGroups,
+    found: _Found,
 ) -> list[ReportTable]:
     """The settings of one table and data set, estimators by conditions, once for each metric."""
     by_place = {(one.estimator, one.condition): one for one in own}
-    first = next(iter(by_place.values()))
-    paper = PUBLISHED.get(first.table, {}).get(first.data, {})
+    paper = PUBLISHED.get(own[0].table, {}).get(own[0].data, {})
     # the paper's order; else as in a legend, kinds together
     order = [name for row in paper.values() for name in row]
     estimators = _ordered([name for name, _ in by_place], order or looks(n for n, _ in by_place))
     conditions = _ordered([condition for _, condition in by_place], paper)
     if len(estimators) < 2 or (len(conditions) < 2 and not paper):
         return []
-    metrics = dict.fromkeys(metric for _, metric in found if metric.tabulated)
-    shown = [m for m in metrics if any((one, m) in found for one in by_place.values())]
+    shown = [m for m in metrics if m.tabulated and any((one, m) in found for one in own)]
     if not shown and paper:  # nothing is done yet: what there will be to compare with
         shown = [metric for metric in view.metrics if metric.published]
     tables = []
@@ -82,9 +86,10 @@ def _pivots(
     return tables
 
 
-def _all_numbers(view: ExperimentView, groups: SeedGroups, found: _Found) -> ReportTable:
+def _all_numbers(
+    view: ExperimentView, metrics: Sequence[Metric], groups: SeedGroups, found: _Found
+) -> ReportTable:
     """A row for each setting, a column for each metric; labels that do not vary are left out."""
-    metrics = list(dict.fromkeys(metric for _, metric in found))
     compared = any(one.paper is not None for one in found.values())
     labels = {
         "estimator": [one.estimator for one in groups],
