@@ -44,7 +44,7 @@ from ..estimators.base import Cost, Estimator
 from ..estimators.exact import Exact
 from ..estimators.reinforce import RLOO
 from .replicates import leaves_of, pull_back, split_parameters
-from .result import Measurement, Row, given_name
+from .result import Measurement, Row, row_of
 
 _REFERENCE_DRAWS = 1_000_000
 
@@ -93,11 +93,11 @@ def measure(
                 )
         rows = []
         for given in [estimators] if isinstance(estimators, Estimator) else estimators:
-            name = given_name(given)  # as given: not what it learns
             estimator = deepcopy(given).train()
             _warm_up(estimator, cost, q, warm_up)
             gradients = independent_gradients(estimator, cost, q, replicates, vectorise)
-            row = Row.of(name, gradients, exact, *_price(estimator, cost, q))
+            # under its name as given: not what it learns
+            row = row_of(given, gradients, exact, *_price(estimator, cost, q))
             if estimator.objective != "expectation":
                 # it aims at another target: a distance would mislead
                 row = replace(row, bias=math.nan, bias_error=math.nan)

@@ -33,7 +33,7 @@ from torch import Tensor
 
 from ..estimators import Estimator, MidCDF
 from ..programs import CutGradientWarning, differentiable
-from .result import Measurement, Row, given_name
+from .result import Measurement, Row, row_of
 
 _BATCHES = 20
 """Independent finite differences, whose spread is the reference's error."""
@@ -89,7 +89,7 @@ def measure_program(
                 if i == 0:  # once is enough
                     warnings.simplefilter("ignore", CutGradientWarning)
         price = replicates, 1e3 * median(times)
-        return Row.of(given_name(rule), torch.stack(found), exact, *price, error**2)
+        return row_of(rule, torch.stack(found), exact, *price, error**2)
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

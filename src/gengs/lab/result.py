@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Measurement", "Row"]
+__all__ = ["Measurement", "Row", "row_of"]
 
 import math
 from collections.abc import Iterator
@@ -32,12 +32,6 @@ def needed_by(what: str) -> Iterator[None]:
         ) from error
 
 
-def given_name(estimator: Estimator) -> str:
-    """Its class, and its settings where they are not the usual ones."""
-    settings = estimator.extra_repr()
-    return type(estimator).__name__ + (f"({settings})" if settings else "")
-
-
 @dataclass(frozen=True)
 class Row:
     """What was measured of one estimator."""
@@ -59,28 +53,28 @@ class Row:
     milliseconds: float
     """The time of one ``expect`` and ``backward``."""
 
-    @classmethod
-    def of(
-        cls,
-        estimator: str,
-        gradients: Tensor,
-        exact: Tensor,
-        evaluations: int,
-        milliseconds: float,
-        exact_variance: float = 0.0,
-    ) -> Row:
-        """What independent gradients, one per row, say beside the exact one."""
-        off, variance = gradients.mean(0) - exact, float(gradients.var(0).sum())
-        return cls(
-            estimator,
-            bias=float(off) if exact.numel() == 1 else float(off.norm()),
-            bias_error=math.sqrt(variance / len(gradients) + exact_variance),
-            variance=variance,
-            error=float((gradients - exact).norm(dim=-1).mean()),
-            cosine=float(torch.cosine_similarity(gradients, exact.unsqueeze(0), dim=-1).mean()),
-            evaluations=evaluations,
-            milliseconds=milliseconds,
-        )
+
+def row_of(
+    estimator: Estimator,
+    gradients: Tensor,
+    exact: Tensor,
+    evaluations: int,
+    milliseconds: float,
+    exact_variance: float = 0.0,
+) -> Row:
+    """What independent gradients of an estimator, one per row, say beside the exact one."""
+    name, settings = type(estimator).__name__, estimator.extra_repr()
+    off, variance = gradients.mean(0) - exact, float(gradients.var(0).sum())
+    return Row(
+        f"{name}({settings})" if settings else name,
+        bias=float(off) if exact.numel() == 1 else float(off.norm()),
+        bias_error=math.sqrt(variance / len(gradients) + exact_variance),
+        variance=variance,
+        error=float((gradients - exact).norm(dim=-1).mean()),
+        cosine=float(torch.cosine_similarity(gradients, exact.unsqueeze(0), dim=-1).mean()),
+        evaluations=evaluations,
+        milliseconds=milliseconds,
+    )
 
 
 @dataclass(frozen=True)
