@@ -13,7 +13,7 @@ __all__ = ["main", "tour"]
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.distributions import Poisson
@@ -90,70 +90,48 @@ def _experiments(folder: Path, plan: Plan) -> None:
 
 def tour(brief: bool = False) -> Plan:
     """The runs of the tour, the longest first; few steps of each, if it is to be brief."""
-    from .experiments.laboratory import Measure
-    from .experiments.nvpdef_experiment import NvpdefConfig
-    from .experiments.synthetic import Synthetic
-    from .experiments.vae import VaeConfig
+    from .experiments.registry import EXPERIMENTS
+    from .runs.config import from_json
     from .study.plan import Plan, PlannedRun
 
-    runs = []
-    for layers, above in {"2 layers": (4,), "1 layer": ()}.items():
-        topics = NvpdefConfig(
-            topics=12,
-            super_topics=above,
-            hidden=(100,),
-            epochs=2 if brief else 10,
-            evaluate_every=1 if brief else 2,
-        )
-        place = {"table": "tour", "row": "mid-CDF", "column": layers, "data": "sample"}
-        runs.append(PlannedRun("nvpdef", topics, place))
-    for seed in (0, 1):
-        for name, estimator in {
-            "mid-CDF": "MidCDF",
-            "GenGS": "GenGS",
-            "RLOO(4)": "RLOO(4)",
-        }.items():
-            vae = VaeConfig(
-                estimator=estimator,
-                latents=16,
-                network="64-32",
-                batch_size=50,
-                learning_rate=0.004,
-                kl_warm_up=400,
-                epochs=2 if brief else 60,
-                evaluate_every=1 if brief else 6,
-                seed=seed,
-            )
-            place = {"table": "tour", "row": "Pois(2)", "column": name, "data": "digits"}
-            runs.append(PlannedRun("vae", vae, place))
-    estimators = ("RF*", "UnOrd", "REBAR", "GenGS", "mid-CDF")
-    for law in ("poisson", "negative-binomial"):
-        descent = Synthetic(
-            law=law,
-            estimators=estimators,
-            steps=40 if brief else 600,
-            gradients=100,
-            final_gradients=200 if brief else 10_000,
-        )
-        place = {"table": "tour", "row": law, "column": "all estimators", "data": "synthetic"}
-        runs.append(PlannedRun("synthetic", descent, place))
-    for cost in ("sigmoid", "quadratic"):
-        bench = Measure(
-            law="poisson(3)",
-            level=25,
-            cost=cost,
-            estimators=_MEASURED,
-            replicates=500 if brief else 20_000,
-        )
-        place = {"table": "tour", "row": f"Poisson(3), {cost}", "column": "", "data": ""}
-        runs.append(PlannedRun("measure", bench, place))
+    def run(experiment: str, row: str, column: str, data: str, **settings: Any) -> PlannedRun:
+        config = from_json(EXPERIMENTS[experiment].config_class, settings)
+        labels = {"table": "tour", "row": row, "column": column, "data": data}
+        return PlannedRun(experiment, config, labels)
+
+    topics = {"topics": 12, "hidden": [100]}
+    topics |= {"epochs": 2, "evaluate_every": 1} if brief else {"epochs": 10, "evaluate_every": 2}
+    vae = {"latents": 16, "network": "64-32", "batch_size": 50, "learning_rate": 0.004}
+    vae |= {"kl_warm_up": 400}
+    vae |= {"epochs": 2, "evaluate_every": 1} if brief else {"epochs": 60, "evaluate_every": 6}
+    descent = {"estimators": ["RF*", "UnOrd", "REBAR", "GenGS", "mid-CDF"], "gradients": 100}
+    descent |= {"steps": 40 if brief else 600, "final_gradients": 200 if brief else 10_000}
+    bench = {"law": "poisson(3)", "level": 25, "estimators": _MEASURED}
+    bench |= {"replicates": 500 if brief else 20_000}
+    runs = [
+        run("nvpdef", "mid-CDF", "2 layers", "sample", super_topics=[4], **topics),
+        run("nvpdef", "mid-CDF", "1 layer", "sample", super_topics=[], **topics),
+    ]
+    runs += [
+        run("vae", "Pois(2)", name, "digits", estimator=estimator, seed=seed, **vae)
+        for seed in (0, 1)
+        for name, estimator in {"mid-CDF": "MidCDF", "GenGS": "GenGS", "RLOO(4)": "RLOO(4)"}.items()
+    ]
+    runs += [
+        run("synthetic", law, "all estimators", "synthetic", law=law, **descent)
+        for law in ("poisson", "negative-binomial")
+    ]
+    runs += [
+        run("measure", f"Poisson(3), {cost}", "", "", cost=cost, **bench)
+        for cost in ("sigmoid", "quadratic")
+    ]
     return Plan("tour", "brief" if brief else "demo", tuple(runs))
 
 
-_MEASURED = (
+_MEASURED = [
     *("REINFORCE", "RLOO(4)", "NVIL", "REBAR", "StoRB(4)", "UnOrd(4)"),
     *("GenGS(0.5)", "GenGS(1.0)", "ReinMax", "FiniteDifference", "MidCDF"),
-)
+]
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def test_a_run_with_other_settings_than_its_plan_is_no_part_of_a_mean(tmp_path, 
     assert numbers(folder)["GenGS"] == (104.0, 3)
     edit(folder / "runs" / "run-0", prior="poisson(7)")
     run = run_named(folder, "run-0")
-    assert run.state == "different" and not run.records
+    assert run.state == "different" and not run.records.last
     assert run.error == (
         "was made with other settings (prior: 'poisson(7)', in the plan 'poisson(2)')"
     )

@@ -19,7 +19,6 @@ __all__ = [
     "offline",
 ]
 
-import hashlib
 import os
 import tomllib
 from collections.abc import Iterator
@@ -31,6 +30,17 @@ from pathlib import Path
 
 _RETRIES = 2
 _TIMEOUT = (10, 30)  # seconds: to connect, and between two pieces
+_offline: ContextVar[bool] = ContextVar("offline", default=False)
+
+
+@contextmanager
+def offline() -> Iterator[None]:
+    """Inside, nothing is downloaded: what is not on this machine is not found."""
+    token = _offline.set(True)
+    try:
+        yield
+    finally:
+        _offline.reset(token)
 
 
 @dataclass(frozen=True)
@@ -50,13 +60,12 @@ class RemoteFile:
 def published(name: str) -> list[RemoteFile]:
     """The files of a data set, as ``published.toml`` lists them."""
     lists = tomllib.loads((files(__package__) / "published.toml").read_text("utf-8"))
+    found = []
     facts = lists.get(name, {"files": {}})  # none of what is embedded
-    mirrors = facts.get("mirrors", ())
-    return [
-        RemoteFile(f"{facts['folder']}/{file}", checksum, tuple(m + file for m in mirrors),
-                   facts["origin"])
-        for file, checksum in facts["files"].items()
-    ]  # fmt: skip
+    for file, checksum in facts["files"].items():
+        urls = tuple(mirror + file for mirror in facts.get("mirrors", ()))
+        found.append(RemoteFile(f"{facts['folder']}/{file}", checksum, urls, facts["origin"]))
+    return found
 
 
 def fetch(file: RemoteFile, data_dir: str | Path | None = None) -> Path:
@@ -68,19 +77,6 @@ def fetch(file: RemoteFile, data_dir: str | Path | None = None) -> Path:
     if _offline.get():
         raise not_found(file.path, file.origin, data_dir)
     return _download(file, data_dir)
-
-
-_offline: ContextVar[bool] = ContextVar("offline", default=False)
-
-
-@contextmanager
-def offline() -> Iterator[None]:
-    """Inside, nothing is downloaded: what is not on this machine is not found."""
-    token = _offline.set(True)
-    try:
-        yield
-    finally:
-        _offline.reset(token)
 
 
 def fetch_all(name: str, data_dir: str | Path | None = None) -> list[Path]:
@@ -118,9 +114,10 @@ def cache_folder() -> Path:
 
 
 def _check(path: Path, checksum: str) -> None:
+    import pooch
+
     kind, _, expected = checksum.partition(":")
-    with path.open("rb") as file:
-        actual = hashlib.file_digest(file, kind).hexdigest()
+    actual = pooch.file_hash(path, kind)
     if actual != expected:
         raise ValueError(
             f"{path} has {kind} {actual}, but {expected} was expected: it is damaged, incomplete "

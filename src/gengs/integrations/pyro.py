@@ -52,10 +52,7 @@ from torch.types import _size
 
 from ..distributions import Finite as CoreFinite
 from ..distributions import StraightThrough as CoreStraightThrough
-from ..distributions import Window
 from ..distributions import truncate as core_truncate
-from ..distributions.tails import was_given
-from ..distributions.temperature import Temperature
 from ..distributions.tracing import validates
 from ..draws import rsample
 from ..estimators.checked_cost import leads_to
@@ -70,38 +67,20 @@ class PyroFinite(CoreFinite, TorchDistributionMixin):  # type: ignore[misc]
         return _honest(super().log_prob(value), value, self)
 
 
-def truncate(
-    law: Distribution,
-    level: int | None = None,
-    *,
-    low: int | None = None,
-    high: int | None = None,
-    mass: float | None = None,
-    tolerance: float | None = None,
-    window: Window | None = None,
-) -> PyroFinite:
-    """:func:`gengs.truncate`, whose result Pyro takes.
+def truncate(law: Distribution, level: int | None = None, **rule: Any) -> PyroFinite:
+    """:func:`gengs.truncate`, whose result Pyro takes; it has the same arguments.
 
     Args:
         law: Any law with a PMF, Pyro's own included.
         level: Keep the integers 0 … level - 1.
-        low: Keep the integers from ``low`` on.
-        high: Keep the integers up to ``high``.
-        mass: Keep 0, 1, … until their mass reaches this, then one more atom with the rest.
-        tolerance: Keep the smallest window, for each element, that loses at most this mass.
-        window: Keep the integers of this window.
+        rule: Another rule instead: ``low`` and/or ``high``, ``mass``, ``tolerance`` or ``window``.
 
     Example:
         >>> from pyro.distributions import Poisson
         >>> truncate(Poisson(torch.tensor([2.0, 7.0])), 12).to_event(1).event_shape
         torch.Size([2])
     """
-    finite = core_truncate(
-        _torchs_own(law), level, low=low, high=high, mass=mass, tolerance=tolerance, window=window
-    )
-    result = PyroFinite.__new__(PyroFinite)
-    result.__dict__.update(vars(finite.expand(finite.batch_shape)))  # with its table
-    return result
+    return _as(PyroFinite, core_truncate(_torchs_own(law), level, **rule))
 
 
 class PyroStraightThrough(CoreStraightThrough, TorchDistributionMixin):
@@ -112,11 +91,6 @@ class PyroStraightThrough(CoreStraightThrough, TorchDistributionMixin):
         law: As for :class:`gengs.Relaxed`.
         validate_args: Whether to check the arguments; on by default.
     """
-
-    def __init__(
-        self, temperature: Temperature, law: Distribution, validate_args: bool | None = None
-    ) -> None:
-        super().__init__(temperature, law, validate_args)
 
     def log_prob(self, value: Tensor) -> Tensor:
         return _honest(super().log_prob(value), value, self)
@@ -210,18 +184,19 @@ def _torchs_own(law: Distribution) -> Distribution:
     A subclass with its own ``log_prob`` may be any law, so the library would take it as a table;
     of these three it is known that they are the families with the closed forms.
     """
-    if type(law) is pyro_laws.Poisson:
-        return torch.distributions.Poisson(law.rate, validate_args=False)
-    if type(law) is pyro_laws.Geometric:
-        return torch.distributions.Geometric(**_given(law), validate_args=False)
-    if type(law) is pyro_laws.Binomial:
-        return torch.distributions.Binomial(law.total_count, **_given(law), validate_args=False)
+    for name in ("Poisson", "Geometric", "Binomial"):
+        if type(law) is getattr(pyro_laws, name):
+            own = _as(getattr(torch.distributions, name), law)
+            own._validate_args = False
+            return own
     return law
 
 
-def _given(law: Any) -> dict[str, Tensor]:
-    name = "logits" if was_given(law, "logits") else "probs"
-    return {name: getattr(law, name)}
+def _as(kind: type[Any], law: Distribution) -> Any:
+    """A law of another class with the same tensors: nothing is computed anew."""
+    result = object.__new__(kind)
+    result.__dict__.update(vars(law))
+    return result
 
 
 @register_kl(MidCDFLaw, Distribution)
@@ -233,22 +208,14 @@ def _honest(log_prob: Tensor, value: Tensor, law: Distribution) -> Tensor:
     """``log_prob``, whose way back to ``value`` raises an error where there is none."""
     if not value.requires_grad or leads_to(log_prob, value):
         return log_prob
-    return _NoWayBack.apply(log_prob, value, type(law).__name__)
 
-
-class _NoWayBack(torch.autograd.Function):
-    @staticmethod
-    def forward(log_prob: Tensor, value: Tensor, name: str) -> Tensor:
-        return log_prob.view_as(log_prob)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.name = inputs[2]
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+    def refuse(_: Tensor) -> None:
         raise RuntimeError(
-            f"the log-probability of a table of atoms ({ctx.name}) has no derivative along the "
-            "value; use TraceMeanField_ELBO, which takes the divergence from both laws, in place "
-            "of Trace_ELBO."
+            f"the log-probability of a table of atoms ({type(law).__name__}) has no derivative "
+            "along the value; use TraceMeanField_ELBO, which takes the divergence from both laws, "
+            "in place of Trace_ELBO."
         )
+
+    nothing = value.flatten()[:0].sum()  # 0, whatever the value: there for the way back alone
+    nothing.register_hook(refuse)
+    return log_prob + nothing.to(log_prob.dtype)

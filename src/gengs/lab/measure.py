@@ -33,6 +33,8 @@ import math
 import time
 from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import replace
+from statistics import median
 
 import torch
 from torch import Tensor
@@ -41,8 +43,8 @@ from torch.distributions import Distribution, Independent
 from ..estimators.base import Cost, Estimator
 from ..estimators.exact import Exact
 from ..estimators.reinforce import RLOO
-from .replicates import leaves_of, split_parameters
-from .result import Measurement, Row
+from .replicates import leaves_of, pull_back, split_parameters
+from .result import Measurement, Row, row_of
 
 _REFERENCE_DRAWS = 1_000_000
 
@@ -80,7 +82,7 @@ def measure(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if exact is None:
-            exact, source = _exact_gradient(cost, q, parameters)
+            exact, source = _exact_gradient(cost, q)
         else:
             exact, source = exact.detach().flatten().double(), "given"
             size = sum(parameter.numel() for parameter in parameters)
@@ -91,58 +93,36 @@ def measure(
                 )
         rows = []
         for given in [estimators] if isinstance(estimators, Estimator) else estimators:
-            settings = given.extra_repr()  # as given: not what it learns
-            name = type(given).__name__ + (f"({settings})" if settings else "")
             estimator = deepcopy(given).train()
             _warm_up(estimator, cost, q, warm_up)
-            gradients = _gradients(estimator, cost, q, parameters, replicates, vectorise)
-            price = _evaluations(estimator, cost, q), _milliseconds(estimator, cost, q, parameters)
-            own = estimator.objective == "expectation"
-            rows.append(Row(name, *_errors(gradients, exact, own), *price))
+            gradients = independent_gradients(estimator, cost, q, replicates, vectorise)
+            # under its name as given: not what it learns
+            row = row_of(given, gradients, exact, *_price(estimator, cost, q))
+            if estimator.objective != "expectation":
+                # it aims at another target: a distance would mislead
+                row = replace(row, bias=math.nan, bias_error=math.nan)
+            rows.append(row)
     return Measurement(tuple(rows), exact, source, replicates)
 
 
-def _errors(
-    gradients: Tensor, exact: Tensor, own: bool
-) -> tuple[float, float, float, float, float]:
-    """Bias and its standard error, variance, error of a single gradient, cosine."""
-    off, variance = gradients.mean(0) - exact, gradients.var(0)
-    bias = float(off) if exact.numel() == 1 else float(off.norm())
-    bias_error = float((variance / len(gradients)).sum().sqrt())
-    if not own:  # it aims at another target: a distance would mislead
-        bias = bias_error = math.nan
-    error = float((gradients - exact).norm(dim=-1).mean())
-    cosine = float(torch.cosine_similarity(gradients, exact.unsqueeze(0), dim=-1).mean())
-    return bias, bias_error, float(variance.sum()), error, cosine
-
-
-def _gradients(
-    estimator: Estimator,
-    cost: Cost,
-    q: Distribution,
-    parameters: Sequence[Tensor],
-    replicates: int,
-    vectorise: bool,
+def independent_gradients(
+    estimator: Estimator, cost: Cost, q: Distribution, replicates: int, vectorise: bool = True
 ) -> Tensor:
     """Independent gradients, one per row: (replicates, number of parameters)."""
+    if not vectorise:
+        return torch.stack([_gradient(estimator, cost, q) for _ in range(replicates)])
+    parameters = leaves_of(q)
     rows: list[Tensor] = []
-    done = 0
     # side by side as many as keep a table of a few million entries
     at_once = max(1, min(replicates, 2_000_000 // _table_size(q)))
-    while done < replicates:
-        if not vectorise:
-            value = estimator.expect(cost, q).sum()
-            rows.append(_gradient(value, parameters).unsqueeze(0))
-            done += 1
-            continue
-        now = min(at_once, replicates - done)
-        split = split_parameters(q, now)
-        value = estimator.expect(cost, split.law).sum()
-        tensors = torch.autograd.grad(value, split.tensors, retain_graph=True, allow_unused=True)
-        if done == 0:
+    for start in range(0, replicates, at_once):
+        now = min(at_once, replicates - start)
+        law, tensors, originals = split_parameters(q, now)
+        value = estimator.expect(cost, law).sum()
+        gradients = torch.autograd.grad(value, tensors, retain_graph=True, allow_unused=True)
+        if not rows:
             _require_separate_cost(value, parameters)
-        rows.append(split.pull_back(tensors, parameters))
-        done += now
+        rows.append(pull_back(gradients, originals, parameters, now))
     return torch.cat(rows).double()
 
 
@@ -156,59 +136,32 @@ def _require_separate_cost(value: Tensor, parameters: Sequence[Tensor]) -> None:
         )
 
 
-def _exact_gradient(
-    cost: Cost, q: Distribution, parameters: Sequence[Tensor]
-) -> tuple[Tensor, str]:
+def _exact_gradient(cost: Cost, q: Distribution) -> tuple[Tensor, str]:
     try:
-        value, source = Exact().expect(cost, q), "by enumeration"
+        return _gradient(Exact(), cost, q), "by enumeration"
     except ValueError:
-        estimator = RLOO(1000)
-        means = [
-            _gradient(estimator.expect(cost, q).sum(), parameters)
-            for _ in range(_REFERENCE_DRAWS // 1000)
-        ]
-        stacked = torch.stack(means)
-        spread = float((stacked.var(0) / len(stacked)).sum().sqrt())
-        source = f"from {_REFERENCE_DRAWS} draws of RLOO(1000), s.e. {spread:.2g}"
-        return stacked.mean(0), source
-    return _gradient(value.sum(), parameters), source
+        means = independent_gradients(RLOO(1000), cost, q, _REFERENCE_DRAWS // 1000, False)
+        spread = float((means.var(0) / len(means)).sum().sqrt())
+        return means.mean(0), f"from {_REFERENCE_DRAWS} draws of RLOO(1000), s.e. {spread:.2g}"
 
 
 def _warm_up(estimator: Estimator, cost: Cost, q: Distribution, steps: int) -> None:
-    if not steps or not estimator.learns:
-        return
-    parameters = leaves_of(q)
-    own: list[torch.nn.Parameter] = []
     optimiser: torch.optim.Optimizer | None = None
-    for _ in range(steps):
-        value = estimator.train().expect(cost, q).sum()
-        if optimiser is None:  # lazy parts exist only after the first call
-            own = list(estimator.parameters())
-            if not own:  # running averages alone: the calls themselves train them
-                continue
-            optimiser = torch.optim.Adam(own, lr=1e-2)
-        targets = [*own, *parameters]
-        gradients = torch.autograd.grad(value, targets, retain_graph=True, allow_unused=True)
-        for parameter, gradient in zip(own, gradients, strict=False):
+    for _ in range(steps if estimator.learns else 0):
+        value = estimator.expect(cost, q).sum()
+        own = list(estimator.parameters())  # lazy parts exist only after the first call
+        if not own:  # running averages alone: the calls themselves train them
+            continue
+        optimiser = optimiser or torch.optim.Adam(own, lr=1e-2)
+        gradients = torch.autograd.grad(value, own, retain_graph=True, allow_unused=True)
+        for parameter, gradient in zip(own, gradients, strict=True):
             parameter.grad = gradient
         optimiser.step()
 
 
-def _milliseconds(
-    estimator: Estimator, cost: Cost, q: Distribution, parameters: Sequence[Tensor]
-) -> float:
-    times = []
-    for _ in range(7):
-        start = time.perf_counter()
-        value = estimator.expect(cost, q).sum()
-        torch.autograd.grad(value, list(parameters), retain_graph=True, allow_unused=True)
-        times.append(time.perf_counter() - start)
-    return 1e3 * sorted(times)[3]
-
-
-def _evaluations(estimator: Estimator, cost: Cost, q: Distribution) -> int:
-    """How many draws one ``expect`` shows to the cost, counted."""
-    shown = 0
+def _price(estimator: Estimator, cost: Cost, q: Distribution) -> tuple[int, float]:
+    """How many draws one ``expect`` shows to the cost, and its milliseconds: a median of seven."""
+    shown, times = 0, []
 
     def counted(z: Tensor) -> Tensor:
         nonlocal shown
@@ -216,7 +169,13 @@ def _evaluations(estimator: Estimator, cost: Cost, q: Distribution) -> int:
         return cost(z)
 
     estimator.expect(counted, q)
-    return shown
+    parameters = leaves_of(q)
+    for _ in range(7):
+        start = time.perf_counter()
+        value = estimator.expect(cost, q).sum()
+        torch.autograd.grad(value, parameters, retain_graph=True, allow_unused=True)
+        times.append(time.perf_counter() - start)
+    return shown, 1e3 * median(times)
 
 
 def _table_size(q: Distribution) -> int:
@@ -232,11 +191,10 @@ def _table_size(q: Distribution) -> int:
     return max(q.batch_shape.numel() * int(atoms), 1)
 
 
-def _gradient(value: Tensor, parameters: Sequence[Tensor]) -> Tensor:
+def _gradient(estimator: Estimator, cost: Cost, q: Distribution) -> Tensor:
     """The gradient in all parameters, flattened; zero where one takes no part."""
-    found = torch.autograd.grad(value, list(parameters), retain_graph=True, allow_unused=True)
-    parts = [
-        torch.zeros_like(parameter) if gradient is None else gradient
-        for gradient, parameter in zip(found, parameters, strict=True)
-    ]
-    return torch.cat([part.flatten() for part in parts]).double()
+    value = estimator.expect(cost, q).sum()
+    gradients = torch.autograd.grad(
+        value, leaves_of(q), retain_graph=True, allow_unused=True, materialize_grads=True
+    )
+    return torch.cat([gradient.flatten() for gradient in gradients]).double()

@@ -25,6 +25,7 @@ import inspect
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from statistics import median
 from typing import Any
 
 import torch
@@ -32,7 +33,7 @@ from torch import Tensor
 
 from ..estimators import Estimator, MidCDF
 from ..programs import CutGradientWarning, differentiable
-from .result import Measurement, Row
+from .result import Measurement, Row, row_of
 
 _BATCHES = 20
 """Independent finite differences, whose spread is the reference's error."""
@@ -75,23 +76,36 @@ def measure_program(
     def costs(theta: Tensor, number: int) -> Tensor:
         return cost(simulate(theta, replicates=number) if takes else simulate(theta))
 
+    def row(rule: Estimator, exact: Tensor) -> Row:
+        found, times = [], []
+        with warnings.catch_warnings():
+            for i in range(gradients):
+                start = time.perf_counter()
+                with differentiable(by=rule) as program:
+                    outcome = costs(theta, replicates)
+                (gradient,) = torch.autograd.grad(program.loss(outcome).mean(), theta)
+                times.append(time.perf_counter() - start)
+                found.append(gradient.flatten().double())
+                if i == 0:  # once is enough
+                    warnings.simplefilter("ignore", CutGradientWarning)
+        price = replicates, 1e3 * median(times)
+        return row_of(rule, torch.stack(found), exact, *price, error**2)
+
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        error = torch.zeros(theta.numel(), dtype=torch.float64)
-        source = "given"
+        error, source = 0.0, "given"
         if exact is None:
             exact, error = _finite_differences(costs, theta, reference, step, seed)
-            size = float(error.norm())
-            source = f"finite differences of {reference:,} simulations each, s.e. {size:.2g}"
+            source = f"finite differences of {reference:,} simulations each, s.e. {error:.2g}"
         exact = exact.detach().flatten().double()
-        rows = [_row(rule, costs, theta, replicates, gradients, exact, error) for rule in rules]
+        rows = [row(rule, exact) for rule in rules]
     return Measurement(tuple(rows), exact, source, gradients)
 
 
 def _finite_differences(
     costs: Callable[[Tensor, int], Tensor], theta: Tensor, number: int, step: float, seed: int
-) -> tuple[Tensor, Tensor]:
-    """The gradient of the mean cost and its standard error, one number per parameter."""
+) -> tuple[Tensor, float]:
+    """The gradient of the mean cost, and the norm of its standard error."""
     flat = theta.detach().flatten()
     widths = step * torch.where(flat == 0, torch.ones_like(flat), flat.abs())
     size = max(number // _BATCHES, 1)
@@ -107,39 +121,4 @@ def _finite_differences(
                     sides.append(costs(moved.reshape(theta.shape), size).double().mean())
                 near, wide = sides[0] - sides[1], sides[2] - sides[3]
                 found[batch, i] = (4 * near / (2 * width) - wide / (4 * width)) / 3
-    return found.mean(0), found.std(0) / _BATCHES**0.5
-
-
-def _row(
-    rule: Estimator,
-    costs: Callable[[Tensor, int], Tensor],
-    theta: Tensor,
-    replicates: int,
-    gradients: int,
-    exact: Tensor,
-    error: Tensor,
-) -> Row:
-    found, times = [], []
-    with warnings.catch_warnings():
-        for i in range(gradients):
-            start = time.perf_counter()
-            with differentiable(by=rule) as program:
-                outcome = costs(theta, replicates)
-            (gradient,) = torch.autograd.grad(program.loss(outcome).mean(), theta)
-            times.append(time.perf_counter() - start)
-            found.append(gradient.flatten().double())
-            if i == 0:  # once is enough
-                warnings.simplefilter("ignore", CutGradientWarning)
-    rows = torch.stack(found)
-    off, variance = rows.mean(0) - exact, rows.var(0)
-    settings = rule.extra_repr()
-    return Row(
-        estimator=f"{type(rule).__name__}({settings})" if settings else type(rule).__name__,
-        bias=float(off) if exact.numel() == 1 else float(off.norm()),
-        bias_error=float((variance / gradients + error.square()).sum().sqrt()),
-        variance=float(variance.sum()),
-        error=float((rows - exact).norm(dim=-1).mean()),
-        cosine=float(torch.cosine_similarity(rows, exact.unsqueeze(0), dim=-1).mean()),
-        evaluations=replicates,
-        milliseconds=1e3 * sorted(times)[len(times) // 2],
-    )
+    return found.mean(0), float(found.std(0).norm()) / _BATCHES**0.5

@@ -68,13 +68,10 @@ class Look:
     """How an estimator is drawn."""
 
     kind: str
-    dash: str
-    """As Plotly calls it."""
-    shade: float
-    """How far the hue is mixed with the page's colour, from 0 to 1."""
+    dash: str  # as Plotly calls it
+    shade: float  # how far the hue is mixed with the page's colour, from 0 to 1
     width: float
-    marker: str
-    """As matplotlib calls it."""
+    marker: str  # as matplotlib calls it
 
     @property
     def colour(self) -> str:
@@ -136,10 +133,7 @@ def legend_handles(
 ) -> list[Line2D]:
     """A matplotlib legend under the headings of the kinds, of lines or of points.
 
-    Args:
-        found: The looks by label.
-        points: Whether estimators are drawn as points.
-        absent: Estimators to name although they are not drawn.
+    ``absent`` are estimators to name although they are not drawn.
     """
     from matplotlib.lines import Line2D
 

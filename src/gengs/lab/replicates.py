@@ -7,69 +7,55 @@ and pulls their gradients back to the leaves in one batched pass.
 
 from __future__ import annotations
 
-__all__ = ["Split", "leaves_of", "split_parameters"]
+__all__ = ["leaves_of", "pull_back", "split_parameters"]
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import get_gradient_edge
 from torch.distributions import Distribution
 
 
 def leaves_of(law: Distribution) -> list[Tensor]:
     """The leaf tensors with a gradient that the law was built from, in a fixed order."""
+    nodes = [get_gradient_edge(tensor).node for tensor in _tensors(law) if tensor.requires_grad]
     leaves: dict[int, Tensor] = {}
     seen: set[Any] = set()
-    stack = [tensor for tensor in _tensors(law) if tensor.requires_grad]
-    for tensor in stack:
-        if tensor.is_leaf:
-            leaves.setdefault(id(tensor), tensor)
-    nodes = [tensor.grad_fn for tensor in stack if tensor.grad_fn is not None]
-    while nodes:
-        node = nodes.pop(0)
-        if node in seen:
-            continue
-        seen.add(node)
-        variable = getattr(node, "variable", None)
-        if variable is not None:
-            leaves.setdefault(id(variable), variable)
-        nodes.extend(following for following, _ in node.next_functions if following is not None)
+    for node in nodes:  # it grows: breadth first
+        if node not in seen:
+            seen.add(node)
+            if isinstance(leaf := getattr(node, "variable", None), Tensor):
+                leaves[id(leaf)] = leaf
+            nodes += [following for following, _ in node.next_functions if following is not None]
     return list(leaves.values())
 
 
-@dataclass
-class Split:
-    """A law repeated ``replicates`` times along a new first batch dimension."""
+def pull_back(
+    gradients: Sequence[Tensor | None],
+    originals: Sequence[Tensor],
+    leaves: Sequence[Tensor],
+    replicates: int,
+) -> Tensor:
+    """Gradients of a law's tensors, for each replicate, as gradients of the leaves, one a row.
 
-    law: Distribution
-    """The law, built from ``tensors``."""
-    tensors: list[Tensor]
-    """Leaves of shape ``(replicates, ...)``, one for each of ``originals``."""
-    originals: list[Tensor]
-    """The law's own tensors, with their graph back to the leaves."""
-
-    def pull_back(self, gradients: Sequence[Tensor | None], leaves: Sequence[Tensor]) -> Tensor:
-        """Gradients of the tensors to gradients of the leaves: ``(replicates, total size)``.
-
-        All replicates share the way from the leaves to the tensors: where it is small, its Jacobian
-        is taken once for all of them.
-        """
-        replicates = self.tensors[0].shape[0]
-        total = torch.zeros(replicates, sum(leaf.numel() for leaf in leaves))
-        for original, gradient in zip(self.originals, gradients, strict=True):
-            if gradient is None:  # a law may hold what an estimator did not use
-                continue
-            size = original.numel()
-            if size > replicates:
-                rows = _pulled(original, leaves, gradient)
-            else:
-                basis = torch.eye(size, dtype=original.dtype).reshape(size, *original.shape)
-                jacobian = _pulled(original, leaves, basis)
-                rows = gradient.reshape(replicates, -1).to(jacobian.dtype) @ jacobian
-            total = total.to(rows.dtype) + rows
-        return total
+    All replicates share the way from the leaves to the tensors: where it is small, its Jacobian
+    is taken once for all of them.
+    """
+    total = torch.zeros(replicates, sum(leaf.numel() for leaf in leaves))
+    for gradient, original in zip(gradients, originals, strict=True):
+        if gradient is None:  # a law may hold what an estimator did not use
+            continue
+        size = original.numel()
+        if size > replicates:
+            rows = _pulled(original, leaves, gradient)
+        else:
+            basis = torch.eye(size, dtype=original.dtype).reshape(size, *original.shape)
+            jacobian = _pulled(original, leaves, basis)
+            rows = gradient.reshape(replicates, -1).to(jacobian.dtype) @ jacobian
+        total = total.to(rows.dtype) + rows
+    return total
 
 
 def _pulled(original: Tensor, leaves: Sequence[Tensor], gradients: Tensor) -> Tensor:
@@ -90,8 +76,14 @@ def _pulled(original: Tensor, leaves: Sequence[Tensor], gradients: Tensor) -> Te
     return torch.cat(columns, -1)
 
 
-def split_parameters(law: Distribution, replicates: int) -> Split:
-    """``replicates`` copies of a law side by side, each with gradients of its own."""
+def split_parameters(
+    law: Distribution, replicates: int
+) -> tuple[Distribution, list[Tensor], list[Tensor]]:
+    """``replicates`` copies of a law side by side, each with gradients of its own.
+
+    Beside it its leaves, of shape ``(replicates, ...)``, and for each of them the law's own tensor,
+    with the graph back to what it was built from.
+    """
     expanded = law.expand(torch.Size([replicates]) + law.batch_shape)
     tensors: list[Tensor] = []
     originals: list[Tensor] = []
@@ -116,7 +108,7 @@ def split_parameters(law: Distribution, replicates: int) -> Split:
         twins[id(value)] = result
         return result
 
-    return Split(twin(expanded, law), tensors, originals)
+    return twin(expanded, law), tensors, originals
 
 
 def _tensors(law: Distribution) -> list[Tensor]:

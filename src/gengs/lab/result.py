@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Measurement", "Row"]
+__all__ = ["Measurement", "Row", "row_of"]
 
 import math
 from collections.abc import Iterator
@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
+from ..estimators.base import Estimator
 from .palette import full_decades, legend_handles, looks
 
 if TYPE_CHECKING:
@@ -50,6 +52,29 @@ class Row:
     """How often a gradient evaluates the cost."""
     milliseconds: float
     """The time of one ``expect`` and ``backward``."""
+
+
+def row_of(
+    estimator: Estimator,
+    gradients: Tensor,
+    exact: Tensor,
+    evaluations: int,
+    milliseconds: float,
+    exact_variance: float = 0.0,
+) -> Row:
+    """What independent gradients of an estimator, one per row, say beside the exact one."""
+    name, settings = type(estimator).__name__, estimator.extra_repr()
+    off, variance = gradients.mean(0) - exact, float(gradients.var(0).sum())
+    return Row(
+        f"{name}({settings})" if settings else name,
+        bias=float(off) if exact.numel() == 1 else float(off.norm()),
+        bias_error=math.sqrt(variance / len(gradients) + exact_variance),
+        variance=variance,
+        error=float((gradients - exact).norm(dim=-1).mean()),
+        cosine=float(torch.cosine_similarity(gradients, exact.unsqueeze(0), dim=-1).mean()),
+        evaluations=evaluations,
+        milliseconds=milliseconds,
+    )
 
 
 @dataclass(frozen=True)
@@ -123,9 +148,8 @@ class Measurement:
         axes.set(xscale="log", yscale="log", xlabel="variance of a gradient", ylabel="|bias|")
         full_decades(axes)
         axes.grid(alpha=0.3)
-        note = "bars: two standard errors; hollow: within them of no bias"
-        note = f"{self.replicates:,} gradients each; {note}"
-        axes.set_title(note, fontsize=8, color="0.35", loc="left")
+        note = "gradients each; bars: two standard errors; hollow: within them of no bias"
+        axes.set_title(f"{self.replicates:,} {note}", fontsize=8, color="0.35", loc="left")
         figure.suptitle(title, fontsize=11, x=0.01, ha="left")
         absent = [row.estimator for row in self.rows if row not in shown]
         handles = legend_handles(found, points=True, absent=absent)

@@ -16,6 +16,7 @@ from __future__ import annotations
 __all__ = ["COSTS", "LAWS", "check_estimator", "check_law"]
 
 from collections.abc import Callable
+from statistics import NormalDist
 
 import torch
 from torch import Tensor
@@ -26,7 +27,6 @@ from torch.distributions import (
     Geometric,
     Independent,
     NegativeBinomial,
-    Normal,
     Poisson,
 )
 
@@ -34,7 +34,7 @@ from ..distributions.finite import Finite
 from ..distributions.truncation import as_finite, truncate
 from ..estimators.base import Cost, Estimator
 from ..estimators.exact import Exact
-from .measure import _gradients
+from .measure import independent_gradients
 from .replicates import leaves_of
 
 
@@ -120,23 +120,15 @@ def check_estimator(
         replicates = 2
     comparisons = 2 * len(LAWS) * len(COSTS)
     for law_name, make in LAWS.items():
-        q = _served(estimator, make)
-        if q is None:
+        q = Independent(make(), 1)  # a vector of three factors
+        try:
+            estimator.train().expect(lambda z: z.square().sum(-1), q)
+        except TypeError:  # the estimator declines this law
             continue
         for cost_name, of_number in COSTS.items():
             where = f"{type(estimator).__name__} on {law_name}, {cost_name} cost"
             _check_one(estimator, q, of_number, where, replicates, false_alarm / comparisons)
     _check_words(estimator)
-
-
-def _served(estimator: Estimator, make: Callable[[], Distribution]) -> Distribution | None:
-    """The law as a vector of three factors; ``None`` where the estimator declines it."""
-    q = Independent(make(), 1)
-    try:
-        estimator.train().expect(lambda z: z.square().sum(-1), q)
-    except TypeError:
-        return None
-    return q
 
 
 def _check_one(
@@ -152,15 +144,14 @@ def _check_one(
     def cost(z: Tensor) -> Tensor:
         return scale * of_number(z).sum(-1)
 
-    parameters = leaves_of(q)
     exact_value = Exact().expect(cost, q)
-    exact = torch.autograd.grad(exact_value, [*parameters, scale], retain_graph=True)
-    truth = torch.cat([gradient.flatten() for gradient in exact[:-1]])
+    exact = torch.autograd.grad(exact_value, leaves_of(q), retain_graph=True)
+    truth = torch.cat([gradient.flatten() for gradient in exact])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         value = estimator.train().expect(cost, q)
         _demand(value.shape == q.batch_shape, f"{where}: the result has shape {tuple(value.shape)}")
-        gradients = _gradients(estimator, cost, q, parameters, replicates, vectorise=True)
+        gradients = independent_gradients(estimator, cost, q, replicates)
     _demand(bool(torch.isfinite(gradients).all()), f"{where}: a gradient is not finite")
     if estimator.objective != "expectation":
         return
@@ -183,20 +174,20 @@ def _check_one(
 def _check_words(estimator: Estimator) -> None:
     """A cost of the wrong shape, NaN, or without a gradient gets a clear error."""
     q = truncate(Poisson(_parameter(1.0, 2.0)), 8)
-    for bad, kind in (
-        (lambda z: z.square().sum(), ValueError),
-        (lambda z: z * torch.nan, FloatingPointError),
-    ):
+    wrong: dict[type[Exception], Cost] = {
+        ValueError: lambda z: z.square().sum(),
+        FloatingPointError: lambda z: z * torch.nan,
+    }
+    for kind, cost in wrong.items():
         try:
-            estimator.train().expect(bad, q)
+            estimator.train().expect(cost, q)
         except kind:
             continue
         except TypeError:  # it declines the law itself
             return
         raise AssertionError(f"{type(estimator).__name__} accepts a wrong cost without a word")
-    stepwise: Cost = lambda z: (z.detach() > 1).to(z.dtype)  # noqa: E731
     try:
-        estimator.expect(stepwise, q)
+        estimator.expect(lambda z: (z.detach() > 1).to(z.dtype), q)
     except TypeError:
         _demand(estimator.needs_cost_gradient, "a cost without gradient is refused for no reason")
     else:
@@ -205,7 +196,7 @@ def _check_words(estimator: Estimator) -> None:
 
 def _quantile(false_alarm: float) -> float:
     """How many standard errors a normal variable exceeds, on either side, at this rate."""
-    return float(-Normal(0.0, 1.0).icdf(torch.tensor(false_alarm / 2, dtype=torch.float64)))
+    return -NormalDist().inv_cdf(false_alarm / 2)
 
 
 def _demand_near(

@@ -64,7 +64,7 @@ class CoOccurrence:
         counts = counts.tocsr()
         columns = _columns(topics, counts.shape[1], vocabulary)
         parts = (counts[start : start + _PART] for start in range(0, counts.shape[0], _PART))
-        return cls(_joint(columns, parts), counts.shape[0])
+        return cls(*_joint(columns, parts))
 
     @classmethod
     def of_windows(
@@ -86,47 +86,22 @@ class CoOccurrence:
             raise ValueError(f"expected a `width` of at least 1, but got {width}.")
         words = sorted({word for topic in topics for word in topic})
         columns = _columns(topics, len(words), words)
-        number = {word: column for column, word in enumerate(words)}
-        total = 0
-
-        def parts() -> Iterator[Any]:
-            nonlocal total
-            rows: list[Any] = []
-            hits: list[Any] = []
-            here = size = 0
-            for text in texts:
-                windows, covered, ids = _windows_of(text, number, width)
-                rows.append(covered + here)
-                hits.append(ids)
-                here, size = here + windows, size + len(ids)
-                if size > _ENTRIES:
-                    yield _incidence(rows, hits, here, len(words))
-                    total += here
-                    rows, hits, here, size = [], [], 0, 0
-            if here:
-                yield _incidence(rows, hits, here, len(words))
-                total += here
-
-        joint = _joint(columns, parts())
-        return cls(joint, total)
+        return cls(*_joint(columns, _window_parts(texts, words, width)))
 
 
-def _columns(topics: Topics, width: int, vocabulary: Sequence[str] | None) -> list[Any]:
+def _columns(
+    topics: Sequence[Sequence[Any]], width: int, vocabulary: Sequence[str] | None
+) -> list[Any]:
     """The columns of each topic's words."""
     number = {word: column for column, word in enumerate(vocabulary or ())}
     found = []
     for index, topic in enumerate(topics):
-        columns: list[int] = []
-        word: Any
         for word in topic:
-            if isinstance(word, str):
-                if word not in number:
-                    raise ValueError(
-                        f"topic {index} has the word {word!r}, which is not in the vocabulary."
-                    )
-                columns.append(number[word])
-            else:
-                columns.append(int(word))
+            if isinstance(word, str) and word not in number:
+                raise ValueError(
+                    f"topic {index} has the word {word!r}, which is not in the vocabulary."
+                )
+        columns = [number.get(word, word) for word in topic]
         if len(set(columns)) != len(columns):
             raise ValueError(f"expected different words in topic {index}, but got {list(topic)}.")
         if columns and not (min(columns) >= 0 and max(columns) < width):
@@ -137,26 +112,43 @@ def _columns(topics: Topics, width: int, vocabulary: Sequence[str] | None) -> li
     return found
 
 
-def _joint(topics: list[Any], parts: Iterable[Any]) -> tuple[Any, ...]:
+def _joint(topics: list[Any], parts: Iterable[Any]) -> tuple[tuple[Any, ...], int]:
+    """The counts of each topic, and how many rows the parts have together."""
     needed = np.unique(np.concatenate(topics))
     places = [np.searchsorted(needed, columns) for columns in topics]
     sums = [np.zeros((len(columns), len(columns)), dtype=np.int64) for columns in topics]
+    rows = 0
     for part in parts:
+        rows += part.shape[0]
         present = part[:, needed].tocsc()
         present.data = (present.data > 0).astype(np.int64)
         for total, place in zip(sums, places, strict=True):
             of_topic = present[:, place]
             total += (of_topic.T @ of_topic).toarray()
-    return tuple(sums)
+    return tuple(sums), rows
+
+
+def _window_parts(texts: Iterable[Sequence[str]], words: list[str], width: int) -> Iterator[Any]:
+    """Which windows have which words: sparse matrices of some millions of entries."""
+    number = {word: column for column, word in enumerate(words)}
+    rows, ids, here, size = [], [], 0, 0
+    for text in texts:
+        windows, covered, found = _windows_of(text, number, width)
+        rows.append(covered + here)
+        ids.append(found)
+        here, size = here + windows, size + len(found)
+        if size > _ENTRIES:
+            yield _incidence(rows, ids, (here, len(words)))
+            rows, ids, here, size = [], [], 0, 0
+    if here:
+        yield _incidence(rows, ids, (here, len(words)))
 
 
 def _windows_of(text: Sequence[str], number: dict[str, int], width: int) -> tuple[int, Any, Any]:
     """How many windows a text has; which of them hold which of the words that matter."""
     windows = max(1, len(text) - width + 1)
     hits = [(place, number[word]) for place, word in enumerate(text) if word in number]
-    if not hits:
-        return windows, np.zeros(0, np.int64), np.zeros(0, np.int64)
-    places, ids = np.array(hits).T
+    places, ids = np.array(hits, np.int64).reshape(-1, 2).T
     first = np.maximum(places - width + 1, 0)
     last = np.minimum(places, windows - 1)
     sizes = last - first + 1
@@ -164,7 +156,6 @@ def _windows_of(text: Sequence[str], number: dict[str, int], width: int) -> tupl
     return windows, starts + np.arange(sizes.sum()), np.repeat(ids, sizes)
 
 
-def _incidence(rows: list[Any], hits: list[Any], windows: int, words: int) -> Any:
-    row, column = np.concatenate(rows), np.concatenate(hits)
-    ones = np.ones(len(row), dtype=np.int64)
-    return scipy.sparse.coo_array((ones, (row, column)), shape=(windows, words)).tocsr()
+def _incidence(rows: list[Any], columns: list[Any], shape: tuple[int, int]) -> Any:
+    places = np.concatenate(rows), np.concatenate(columns)
+    return scipy.sparse.coo_array((np.ones(len(places[0]), np.int64), places), shape).tocsr()

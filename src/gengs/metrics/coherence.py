@@ -35,7 +35,7 @@ from __future__ import annotations
 
 __all__ = ["c_v", "npmi", "npmi_by_chance"]
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,21 +59,17 @@ def npmi(topics: Topics | CoOccurrence, corpus: Any = None, epsilon: float = 1e-
         >>> npmi([[0, 1], [0, 2]], counts, epsilon=0).round(6).tolist()
         [1.0, -1.0]
     """
-    found = _counted(topics, corpus)
     values = []
-    for joint in found.joint:
-        pairs = np.triu_indices(len(joint), 1)
-        table = pairwise_npmi(joint, found.total, epsilon)[pairs]
-        values.append(float(table.mean()) if table.size else 0.0)
+    for pairs in _tables(topics, corpus, epsilon):
+        above = pairs[np.triu_indices(len(pairs), 1)]
+        values.append(float(above.mean()) if above.size else 0.0)
     return np.asarray(values)
 
 
 def npmi_by_chance(topics: Sequence[Sequence[int]], counts: Any) -> Any:
-    """The NPMI that words of the same frequencies have, for each topic: a mean over five sets.
+    """The NPMI that words as frequent have, for each topic (columns of the sparse ``counts``).
 
-    Args:
-        topics: Columns of the counts.
-        counts: A sparse matrix, one row a document.
+    It is a mean over five sets of such words.
     """
     ranking = np.argsort(-np.bincount(counts.indices, minlength=counts.shape[1]), kind="stable")
     place = np.argsort(ranking, kind="stable")
@@ -100,44 +96,34 @@ def c_v(topics: Topics | CoOccurrence, corpus: Any = None, epsilon: float = 1e-1
     """The C_V of each topic, an array, from 0 (or a little below) to 1.
 
     The measure is meant for windows of 110 words (:meth:`.CoOccurrence.of_windows`); with counts of
-    whole documents it is a relative of it, so compare like with like.
-
-    Args:
-        topics: The words of each topic, or their counts as a :class:`.CoOccurrence`.
-        corpus: Where to count, if ``topics`` are words: a corpus, or a sparse matrix.
-        epsilon: What to add to the share of documents in which two words occur together.
+    whole documents it is a relative of it, so compare like with like. The arguments are those of
+    :func:`npmi`.
     """
-    found = _counted(topics, corpus)
     values = []
-    for joint in found.joint:
-        vectors = pairwise_npmi(joint, found.total, epsilon)  # (N, N), one row a word
+    for vectors in _tables(topics, corpus, epsilon):  # (N, N), one row a word
         whole = vectors.sum(0)
         norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(whole)
-        cosines = np.divide(vectors @ whole, norms, out=np.zeros(len(joint)), where=norms > 0)
-        values.append(float(cosines.mean()) if len(joint) else 0.0)
+        cosines = np.divide(vectors @ whole, norms, out=np.zeros(len(norms)), where=norms > 0)
+        values.append(float(cosines.mean()) if len(norms) else 0.0)
     return np.asarray(values)
 
 
-def pairwise_npmi(joint: Any, total: int, epsilon: float = 1e-12) -> Any:
+def _tables(topics: Topics | CoOccurrence, corpus: Any, epsilon: float) -> Iterator[Any]:
     """The NPMI of each pair of a topic's words, ``(N, N)``; always finite, from -1 to 1."""
+    if not isinstance(topics, CoOccurrence):
+        if corpus is None:
+            raise TypeError("expected a `corpus` to count the words of `topics` in, but got none.")
+        topics = CoOccurrence.of_documents(topics, corpus)
     if not epsilon >= 0:
         raise ValueError(f"expected `epsilon` of at least 0, but got {epsilon}.")
-    if total < 1:
+    if topics.total < 1:
         raise ValueError("expected documents to count in, but there are none.")
-    both = joint / total
-    single = both.diagonal()
-    expected = single[:, None] * single[None, :]
-    smoothed = both + epsilon
-    values = np.full(both.shape, -1.0)  # for a word that never occurs, and for a pair without ε
-    fine = (expected > 0) & (smoothed > 0) & (both < 1)
-    values[fine] = np.log(smoothed[fine] / expected[fine]) / -np.log(smoothed[fine])
-    values[both >= 1] = 1.0
-    return np.clip(values, -1.0, 1.0)
-
-
-def _counted(topics: Topics | CoOccurrence, corpus: Any) -> CoOccurrence:
-    if isinstance(topics, CoOccurrence):
-        return topics
-    if corpus is None:
-        raise TypeError("expected a `corpus` to count the words of `topics` in, but got none.")
-    return CoOccurrence.of_documents(topics, corpus)
+    for joint in topics.joint:
+        both = joint / topics.total
+        expected = np.outer(both.diagonal(), both.diagonal())
+        smoothed = both + epsilon
+        values = np.full(both.shape, -1.0)  # for a word that never occurs, and for a pair without ε
+        fine = (expected > 0) & (smoothed > 0) & (both < 1)
+        values[fine] = np.log(smoothed[fine] / expected[fine]) / -np.log(smoothed[fine])
+        values[both >= 1] = 1.0
+        yield np.clip(values, -1.0, 1.0)

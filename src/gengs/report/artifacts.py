@@ -9,13 +9,12 @@ hierarchy is a forest: a node has ``words``, or the number of a ``topic``, and `
 
 from __future__ import annotations
 
-__all__ = ["Exhibit", "TopicLists", "TopicNode", "TopicWords", "gallery", "topic_lists"]
+__all__ = ["Exhibit", "TopicLists", "gallery", "topic_lists"]
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .record_columns import as_number
 from .seed_groups import SeedGroups, Setting
@@ -33,8 +32,7 @@ TOPICS = 200
 _DEPTH = 8
 
 
-@dataclass(frozen=True)
-class Exhibit:
+class Exhibit(NamedTuple):
     """The pictures of one setting."""
 
     caption: str
@@ -42,29 +40,26 @@ class Exhibit:
     problems: Sequence[str]
 
 
-@dataclass(frozen=True)
-class TopicWords:
+class TopicWords(NamedTuple):
     """A topic's first words, each with a share of the first one's weight."""
 
     number: int
     words: tuple[tuple[str, float], ...]
 
 
-@dataclass(frozen=True)
-class TopicNode:
+class TopicNode(NamedTuple):
     """A topic above others."""
 
     title: str
-    words: tuple[str, ...]
-    children: tuple[TopicNode, ...]
+    words: Sequence[str]
+    children: Sequence[TopicNode]
 
 
-@dataclass(frozen=True)
-class TopicLists:
+class TopicLists(NamedTuple):
     """All topics of a run."""
 
-    topics: tuple[TopicWords, ...]
-    hierarchy: tuple[TopicNode, ...]
+    topics: Sequence[TopicWords]
+    hierarchy: Sequence[TopicNode]
     total: int
 
 
@@ -79,8 +74,8 @@ def gallery(groups: SeedGroups) -> dict[str, list[Exhibit]]:
             pictures, problems = _pictures(run.folder)
             if pictures or problems:
                 seed = "" if run.seed is None else f"seed {run.seed}"
-                caption = ", ".join(word for word in (place.estimator, seed) if word)
-                room = " · ".join(word for word in (place.data, place.condition) if word)
+                caption = ", ".join(filter(None, (place.estimator, seed)))
+                room = " · ".join(filter(None, (place.data, place.condition)))
                 rooms.setdefault(room, []).append(Exhibit(caption, pictures, problems))
                 count += len(pictures)
                 break
@@ -91,13 +86,13 @@ def topic_lists(groups: SeedGroups) -> tuple[list[tuple[Setting, TopicLists]], l
     """The topics of each setting that has some, and a sentence for each file of no use."""
     found, problems = [], []
     for setting, runs in groups.items():
-        paths = {run.id: run.folder / "topics.json" for run in runs if run.folder is not None}
-        name = next((name for name, path in paths.items() if path.exists()), None)
-        if name is not None:
-            try:
-                found.append((setting, _read_topics(paths[name])))
-            except Unreadable as problem:
-                problems.append(f"{name}: {problem}")
+        for run in runs:
+            if run.folder is not None and (path := run.folder / "topics.json").exists():
+                try:
+                    found.append((setting, _read_topics(path)))
+                except Unreadable as problem:
+                    problems.append(f"{run.id}: {problem}")
+                break
     return found, problems
 
 
@@ -114,47 +109,40 @@ def _pictures(folder: Path) -> tuple[dict[str, Picture], list[str]]:
 
 def _read_topics(path: Path) -> TopicLists:
     content = read_json(path)
-    given = [one for one in _list(content.get("topics")) if isinstance(one, dict)]
+    given = _objects(content.get("topics"))
     topics = [_topic(number, one) for number, one in enumerate(given[:TOPICS], 1)]
-    return TopicLists(tuple(topics), _forest(content.get("hierarchy"), topics, _DEPTH), len(given))
+    return TopicLists(topics, _forest(content.get("hierarchy"), topics, _DEPTH), len(given))
 
 
 def _topic(number: int, one: dict[str, Any]) -> TopicWords:
     words = _words(one)
-    weights = [_weight(weight) for weight in _list(one.get("weights"))[: len(words)]]
-    weights += [0.0] * (len(words) - len(weights))
+    given = [as_number(weight) or 0.0 for weight in _list(one.get("weights"))]
+    weights = [max(weight, 0.0) if math.isfinite(weight) else 0.0 for weight in given]
+    weights = [*weights, *[0.0] * len(words)][: len(words)]
     largest = max(weights, default=0.0) or 1.0
-    shares = [weight / largest for weight in weights]
-    return TopicWords(number, tuple(zip(words, shares, strict=True)))
+    return TopicWords(number, tuple((w, v / largest) for w, v in zip(words, weights, strict=True)))
 
 
-def _forest(nodes: Any, topics: Sequence[TopicWords], depth: int) -> tuple[TopicNode, ...]:
-    if depth == 0:
-        return ()
-    return tuple(
-        _node(node, number, topics, depth)
-        for number, node in enumerate(_list(nodes)[:TOPICS], 1)
-        if isinstance(node, dict)
-    )
+def _forest(nodes: Any, topics: Sequence[TopicWords], depth: int) -> list[TopicNode]:
+    found = []
+    for number, node in enumerate(_objects(nodes)[:TOPICS] if depth else (), 1):
+        words, which = _words(node), node.get("topic")
+        if type(which) is int and 0 <= which < len(topics):
+            number = topics[which].number
+            words = words or [word for word, _ in topics[which].words[:6]]
+        title = str(node.get("title") or f"topic {number}")[:60]
+        children = _forest(node.get("children"), topics, depth - 1)
+        found.append(TopicNode(title, words, children))
+    return found
 
 
-def _node(node: dict[str, Any], number: int, topics: Sequence[TopicWords], depth: int) -> TopicNode:
-    words, which = _words(node), node.get("topic")
-    if isinstance(which, int) and not isinstance(which, bool) and 0 <= which < len(topics):
-        number = topics[which].number
-        words = words or tuple(word for word, _ in topics[which].words[:6])
-    title = str(node.get("title") or f"topic {number}")[:60]
-    return TopicNode(title, words, _forest(node.get("children"), topics, depth - 1))
+def _words(holder: dict[str, Any]) -> list[str]:
+    return [str(word)[:60] for word in _list(holder.get("words"))[:WORDS]]
 
 
-def _words(holder: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(str(word)[:60] for word in _list(holder.get("words"))[:WORDS])
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [one for one in _list(value) if isinstance(one, dict)]
 
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _weight(value: Any) -> float:
-    number = as_number(value)
-    return max(number, 0.0) if number is not None and math.isfinite(number) else 0.0

@@ -13,11 +13,11 @@ from typing import Any
 from .artifacts import Exhibit, TopicLists, gallery, topic_lists
 from .cells import ReportTable
 from .charts import Chart, make_chart
-from .metric_catalogue import EXPERIMENT_VIEWS, view_of
+from .metric_catalogue import EXPERIMENT_VIEWS, ExperimentView, view_of
 from .run_results import RunResult, StudyResults, find_studies
 from .seed_groups import SeedGroups, Setting, group_runs, mixed_settings
 from .summaries import PUBLISHED, Summary, summarise
-from .tables import long_table, pivots
+from .tables import make_tables
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,7 @@ class Section:
     """One experiment of the report."""
 
     experiment: str
-    smaller: tuple[str, ...]
-    """Budgets of its studies that are less than the paper's."""
+    smaller: tuple[str, ...]  # budgets of its studies that are less than the paper's
     summaries: tuple[Summary, ...]
     choices: tuple[tuple[ReportTable, ...], ...]
     """Tables of estimators by conditions; those of one group differ in the metric."""
@@ -38,14 +37,9 @@ class Section:
     problems: tuple[str, ...] = ()
 
     @property
-    def title(self) -> str:
-        """The experiment in words."""
-        return view_of(self.experiment).title
-
-    @property
-    def intro(self) -> str:
-        """What it is about."""
-        return view_of(self.experiment).intro
+    def view(self) -> ExperimentView:
+        """How the experiment is shown."""
+        return view_of(self.experiment)
 
     @property
     def tables(self) -> tuple[ReportTable, ...]:
@@ -79,9 +73,8 @@ def make_contents(folders: Sequence[Path], title: str | None = None) -> Contents
 def contents_of(studies: Sequence[StudyResults], title: str | None = None) -> Contents:
     """Work out everything that is shown of these studies."""
     groups = group_runs(studies)
-    names = list(dict.fromkeys(setting.experiment for setting in groups))
-    order = list(EXPERIMENT_VIEWS)
-    names.sort(key=lambda name: order.index(name) if name in order else len(order))
+    found = dict.fromkeys(setting.experiment for setting in groups)
+    names = [*(name for name in EXPERIMENT_VIEWS if name in found), *found]  # the known ones first
     runs = tuple(run for study in studies for run in study.runs)
     facts: dict[str, Counter[str]] = {}
     for run in runs:
@@ -91,7 +84,7 @@ def contents_of(studies: Sequence[StudyResults], title: str | None = None) -> Co
     return Contents(
         title or _title(studies),
         tuple(studies),
-        tuple(_section(name, groups, studies) for name in names),
+        tuple(_section(name, groups, studies) for name in dict.fromkeys(names)),
         runs,
         {name: counter.most_common() for name, counter in facts.items()},
         commands.most_common(),
@@ -109,12 +102,13 @@ def _section(name: str, groups: SeedGroups, studies: Sequence[StudyResults]) -> 
         # records from elsewhere need not be ours: the rest of the page can still be read
         problems.append(f"no chart: {type(error).__name__} in the records ({str(error)[:200]})")
     topics, unreadable = topic_lists(own)
+    choices, table = make_tables(name, own, summaries)
     return Section(
         name,
         tuple(dict.fromkeys(str(one.budget) for one in studies if _is_smaller(one, name))),
         tuple(summaries),
-        tuple(tuple(group) for group in pivots(own, summaries)),
-        long_table("All numbers", own, summaries),
+        tuple(map(tuple, choices)),
+        table,
         chart,
         gallery(own),
         tuple(topics),
@@ -136,11 +130,6 @@ def _title(studies: Sequence[StudyResults]) -> str:
 
 
 def _facts(manifest: Mapping[str, Any]) -> dict[str, str]:
-    found: dict[str, Any] = {}
-    for part in ("versions", "threads", "machine"):
-        value = manifest.get(part)
-        if isinstance(value, dict):
-            found |= value
-        elif part in manifest and part == "threads":
-            found[part] = value
-    return {str(name): str(value) for name, value in found.items()}
+    threads = {"threads": manifest["threads"]} if "threads" in manifest else {}
+    parts = (manifest.get("versions"), threads, manifest.get("machine"))
+    return {str(k): str(v) for part in parts if isinstance(part, dict) for k, v in part.items()}

@@ -13,7 +13,7 @@ from __future__ import annotations
 __all__ = ["PANELS", "Band", "descent_curves", "training_curves"]
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 import numpy as np
@@ -39,14 +39,13 @@ DESCENT_POINTS = 90
 
 @dataclass(frozen=True)
 class Band:
-    """A curve, and the band around it where there are two seeds at least."""
+    """A curve, and the band around it where there is one: of two seeds at least."""
 
     step: Array
     mean: Array
-    low: Array
-    high: Array
-    count: int = 0
-    """The number of runs, where it is a mean over runs."""
+    low: Array = field(default_factory=lambda: np.empty(0))
+    high: Array = field(default_factory=lambda: np.empty(0))
+    count: int = 0  # the number of runs, where it is a mean over runs
 
 
 def training_curves(runs: Sequence[RunResult], kind: str) -> dict[str, Band]:
@@ -61,11 +60,11 @@ def training_curves(runs: Sequence[RunResult], kind: str) -> dict[str, Band]:
         kept = np.linspace(0, len(steps) - 1, min(len(steps), TRAINING_POINTS)).round()
         steps = steps[kept.astype(np.intp)]
         values = np.stack([y[np.searchsorted(x, steps)] for x, y in members])  # (runs, steps)
-        mean, low, high = values.mean(0), np.empty(0), np.empty(0)
-        if len(members) > 1:
-            error = values.std(0, ddof=1) / np.sqrt(len(members))
-            low, high = mean - 2 * error, mean + 2 * error
-        curves[key] = Band(steps, mean, low, high, len(members))
+        mean, count = values.mean(0), len(members)
+        curves[key] = Band(steps, mean, count=count)
+        if count > 1:
+            error = values.std(0, ddof=1) / np.sqrt(count)
+            curves[key] = Band(steps, mean, mean - 2 * error, mean + 2 * error, count)
     return curves
 
 
@@ -94,21 +93,20 @@ def _panels(
     panels = {}
     for panel, name in (("excess", "loss"), ("variance", "variance"), ("error", "error")):
         if name in series:
-            steps, values = series[name]
-            mean = _moving(steps, values, window) - (minimum if name == "loss" else 0.0)
+            mean = _moving(*series[name], window) - (minimum if name == "loss" else 0.0)
             error = _moving(*series[f"{name}_se"], window)
-            panels[panel] = _positive_band(steps, mean, error)
+            panels[panel] = _positive_band(series[name][0], mean, error)
     parts = [series[name] for name in series if name.startswith("bias/")]
     if parts:
         window *= 5  # it hardly moves, and much less of it than of its noise is to be seen
         steps = parts[0][0]
         bias = np.stack([_moving(steps, values, window) for _, values in parts])
         mean = np.linalg.norm(bias, axis=0)
-        variance = _moving(steps, series["bias_se"][1] ** 2, window) / _count(steps, window)
-        band = _positive_band(steps, mean, np.sqrt(variance))
+        first, end = _ends(steps, window)
+        variance = _moving(steps, series["bias_se"][1] ** 2, window) / (end - first)
         clear = mean > 4 * np.sqrt(variance)
         if clear.any():  # a panel without a curve is none
-            panels["bias"] = Band(steps, np.where(clear, mean, np.nan), band.low, band.high)
+            panels["bias"] = Band(steps, np.where(clear, mean, np.nan))
     return {name: panels[name] for name in PANELS if name in panels}
 
 
@@ -116,7 +114,8 @@ def _thinned(band: Band) -> Band:
     """Fewer points, closer to each other in the beginning, where most happens."""
     last = len(band.step) - 1
     kept = np.unique(np.round(last * np.linspace(0, 1, DESCENT_POINTS) ** 2).astype(np.intp))
-    return Band(band.step[kept], band.mean[kept], band.low[kept], band.high[kept])
+    low, high = (side[kept] if len(side) else side for side in (band.low, band.high))
+    return Band(band.step[kept], band.mean[kept], low, high)
 
 
 def _ends(steps: Array, window: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -128,11 +127,6 @@ def _ends(steps: Array, window: float) -> tuple[NDArray[np.intp], NDArray[np.int
     half = np.minimum(window / 2, (steps - steps[0]) / 4)
     first = np.searchsorted(steps, steps - half, side="left")
     return first, np.searchsorted(steps, steps + half, side="right")
-
-
-def _count(steps: Array, window: float) -> Array:
-    first, end = _ends(steps, window)
-    return (end - first).astype(np.float64)
 
 
 def _moving(steps: Array, values: Array, window: float) -> Array:

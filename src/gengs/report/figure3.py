@@ -9,11 +9,11 @@ table.md, table.csv   the last parameters in numbers
 
 from __future__ import annotations
 
-__all__ = ["show_figure3", "write_figure3"]
+__all__ = ["show_figure3"]
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,10 @@ from .text_formats import markdown_table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_COLUMNS = (
+    *("estimator", "excess", "excess_se", "variance", "variance_se", "bias", "bias_se"),
+    *("error", "error_se", "evaluations", "milliseconds"),
+)
 _NOTE = (
     "Moving averages; bands: two standard errors over the seeds. "
     "A bias is drawn where it is more than four standard errors from zero."
@@ -43,16 +47,6 @@ _NOTE = (
 
 def show_figure3(folder: Path, as_json: bool = False) -> None:
     """Write figures and tables into a run's folder, and print the table, or its rows as JSON."""
-    rows, table = write_figure3(folder)
-    if as_json:
-        print(json.dumps({"folder": str(folder), "rows": rows}, indent=2))
-        return
-    _print_table(table)
-    print(f"Figures, table and records: {printable(folder.resolve())}")
-
-
-def write_figure3(folder: Path) -> tuple[list[dict[str, Any]], ReportTable]:
-    """Write figures and tables into a run's folder; the table's rows in full and as it is shown."""
     run = replace(load_run(folder, folder.name), state="done")  # it may still hold its lock
     law = str(run.config["law"]).replace("-", " ").capitalize()
     title = f"{law} · {run.config['steps']} steps · {run.config['seeds']} seeds"
@@ -63,21 +57,25 @@ def write_figure3(folder: Path) -> tuple[list[dict[str, Any]], ReportTable]:
         image = io.BytesIO()
         figure.savefig(image, format=suffix, **options)
         write_atomically(folder / f"figure.{suffix}", image.getvalue())
-    command = str(run.manifest.get("command", "gengs synthetic"))
-    write_atomically(folder / "figure.html", render_page(contents, command).encode())
     rows = _rows(section.summaries)
-    order = {row["estimator"]: place for place, row in enumerate(rows)}
-    # the number of seeds, in the second column, is in the title
-    heads = section.table.columns[:1] + section.table.columns[2:]
-    cells = sorted(section.table.rows, key=lambda row: order[row[0].text])
-    table = replace(
-        section.table, title=title, columns=heads, rows=tuple(row[:1] + row[2:] for row in cells)
-    )
-    write_atomically(folder / "table.md", markdown_table(table).encode())
+    # as the rows, by the loss in the third column; the seeds in the second are in the title
+    shown = sorted(section.table.rows, key=lambda row: float(row[2].value or 0))
+    heads, cells = section.table.columns, tuple(row[:1] + row[2:] for row in shown)
+    table = replace(section.table, title=title, columns=heads[:1] + heads[2:], rows=cells)
     frame = pandas.DataFrame(rows)
     frame["estimator"] = frame["estimator"].map(spreadsheet_cell)
-    write_atomically(folder / "table.csv", frame.to_csv(index=False).encode())
-    return rows, table
+    command = str(run.manifest.get("command", "gengs synthetic"))
+    for name, text in {
+        "figure.html": render_page(contents, command),
+        "table.md": markdown_table(table),
+        "table.csv": frame.to_csv(index=False),
+    }.items():
+        write_atomically(folder / name, text.encode())
+    if as_json:
+        print(json.dumps({"folder": str(folder), "rows": rows}, indent=2))
+        return
+    _print_table(table)
+    print(f"Figures, table and records: {printable(folder.resolve())}")
 
 
 def draw_descents(curves: Mapping[str, Mapping[str, Band]], title: str) -> Figure:
@@ -93,7 +91,7 @@ def draw_descents(curves: Mapping[str, Mapping[str, Band]], title: str) -> Figur
     for axes, panel in zip(grid.flat, panels, strict=False):
         for label, look in found.items():
             if panel in curves[label]:
-                _draw(axes, curves[label][panel], panel, look)
+                _draw(axes, curves[label][panel], look)
         _scales(axes)
         axes.set_title(PANELS[panel], fontsize=10, loc="left")
         axes.set_xlabel("step (square-root scale)", fontsize=9)
@@ -104,39 +102,29 @@ def draw_descents(curves: Mapping[str, Mapping[str, Band]], title: str) -> Figur
         label if "error" in curves[label] else f"{label} (another objective)": look
         for label, look in found.items()
     }
-    figure.legend(
-        handles=legend_handles(named),
-        loc="outside right upper",
-        fontsize=8.5,
-        frameon=False,
-        handlelength=2.6,
-        labelspacing=0.35,
-    )
+    style = {"fontsize": 8.5, "frameon": False, "handlelength": 2.6, "labelspacing": 0.35}
+    figure.legend(handles=legend_handles(named), loc="outside right upper", **style)
     figure.suptitle(title, fontsize=11, x=0.01, ha="left")
     figure.supxlabel(_NOTE, fontsize=8, color="0.4", x=0.01, ha="left")
     return figure
 
 
-def _draw(axes: Any, band: Band, panel: str, look: Look) -> None:
+def _draw(axes: Any, band: Band, look: Look) -> None:
     axes.plot(band.step, band.mean, zorder=3 + look.width, **look.line)
-    if panel != "bias":
+    if len(band.low):
         shade = {"color": look.colour, "alpha": 0.14 if look.width > 2 else 0.035, "lw": 0}
         axes.fill_between(band.step, band.low, band.high, zorder=2 + look.width, **shade)
 
 
 def _scales(axes: Any) -> None:
     """A log scale; along the steps a square root, as most happens early."""
-    axes.set_xscale("function", functions=(_root, np.square))
+    axes.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
     last = max(line.get_xdata()[-1] for line in axes.lines)
     ticks = sorted({round(last * share) for share in (0, 0.025, 0.1, 0.25, 0.5, 0.75, 1)})
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
     axes.set_xlim(0, last)
     axes.set_yscale("log")
     full_decades(axes, "y")
-
-
-def _root(step: Any) -> Any:
-    return np.sqrt(np.maximum(step, 0))
 
 
 def _rows(summaries: Sequence[Summary]) -> list[dict[str, Any]]:
@@ -146,20 +134,14 @@ def _rows(summaries: Sequence[Summary]) -> list[dict[str, Any]]:
     measured at the last parameters: ``bias`` is the distance of the mean gradient from the exact
     one, ``error`` the mean distance of a single gradient.
     """
-    names = ("excess", "variance", "bias", "error", "evaluations", "milliseconds")
     found: dict[str, dict[str, Any]] = {}
     for one in summaries:
-        found.setdefault(one.setting.estimator, {})[one.metric.key] = one
-    rows = []
-    for label, metrics in found.items():
-        row: dict[str, Any] = {"estimator": label}
-        for name in names:
-            row[name] = metrics[name].mean if name in metrics else None
-            if name not in ("evaluations", "milliseconds"):
-                row[f"{name}_se"] = metrics[name].error if name in metrics else None
-        row["evaluations"] = int(row["evaluations"])
-        rows.append(row)
-    return sorted(rows, key=lambda row: row["excess"])
+        label, key = one.setting.estimator, one.metric.key
+        row = found.setdefault(label, dict.fromkeys(_COLUMNS) | {"estimator": label})
+        row[key] = int(one.mean) if key == "evaluations" else one.mean
+        if f"{key}_se" in row:
+            row[f"{key}_se"] = one.error
+    return sorted(found.values(), key=lambda row: row["excess"])
 
 
 def _print_table(table: ReportTable) -> None:
@@ -170,10 +152,7 @@ def _print_table(table: ReportTable) -> None:
     from rich.text import Text
 
     notes = {cell.note: cell.text for row in table.rows for cell in row if cell.note}
-    legend = [
-        table.legend.replace("Bold", "*"),
-        *(f"{sign}: {why}." for why, sign in notes.items()),
-    ]
+    legend = [table.legend.replace("Bold", "*"), *(f"{s}: {why}." for why, s in notes.items())]
     shown = Table(
         title=table.title,
         title_justify="left",
@@ -184,16 +163,18 @@ def _print_table(table: ReportTable) -> None:
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    starred = [any(cell.best for cell in cells) for cells in zip(*table.rows, strict=True)]
-    for column, star in zip(table.columns, starred, strict=True):
-        side: Any = "right" if column.numeric else "left"
-        title = column.title.replace("error of one", "error of a")
-        shown.add_column(title + " " * star, justify=side, overflow="fold")
-    for row in table.rows:
-        cells = []
-        for column, cell, star in zip(table.columns, row, starred, strict=True):
-            biased = column.title == "|bias|" and cell.value is not None and not cell.best
-            text = cell.text.replace(" ± ", "±") + " *"[cell.best] * star
-            cells.append(Text(text, "red" if biased else "bold" if cell.best else ""))
-        shown.add_row(*cells)
+    columns: list[Iterable[Text]] = []
+    for title, cells in zip(table.columns, zip(*table.rows, strict=True), strict=True):
+        starred = any(cell.best for cell in cells)
+        head = title.replace("error of one", "error of a") + " " * starred
+        shown.add_column(head, justify="right" if columns else "left", overflow="fold")
+        texts = [cell.text.replace(" ± ", "±") + " *"[cell.best] * starred for cell in cells]
+        wrong = [title == "|bias|" and cell.value is not None for cell in cells]
+        styles = [
+            "bold" if cell.best else "red" if biased else ""
+            for cell, biased in zip(cells, wrong, strict=True)
+        ]
+        columns.append(map(Text, texts, styles))
+    for row in zip(*columns, strict=True):
+        shown.add_row(*row)
     Console().print(shown)

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from .cells import with_error
 from .contents import Contents, Section
-from .metric_catalogue import view_of
 from .summaries import Summary, Verdict, best_of
 
 _VERDICTS: dict[Verdict, str] = {
@@ -25,7 +24,7 @@ def headlines(contents: Contents) -> list[str]:
 
 
 def _lines(section: Section) -> Iterator[str]:
-    view = view_of(section.experiment)
+    view = section.view
     groups: dict[tuple[str, str], list[Summary]] = {}
     for one in section.summaries:
         if view.headline and one.metric == view.metrics[0] and one.count:

@@ -1,9 +1,9 @@
 """The report as one HTML page that needs nothing else: no network, no other file.
 
 Three defences keep a word in somebody's data from becoming code in somebody's browser. Jinja
-escapes every string it inserts. The data of the charts are a JSON block in which ``<``, ``>`` and
-``&`` are written as escapes. And the page forbids, in its own head, every script but the two whose
-hashes it names, and every request.
+escapes every string it inserts. The data of the charts are a JSON block in which Jinja writes
+``<``, ``>``, ``&`` and ``'`` as escapes. And the page forbids, in its own head, every script but
+the two whose hashes it names, and every request.
 """
 
 from __future__ import annotations
@@ -12,11 +12,8 @@ __all__ = ["render_page"]
 
 import base64
 import hashlib
-import json
 from datetime import timedelta
-from functools import cache
 from importlib.resources import files
-from typing import Any
 
 from .. import __version__
 from ..lab.palette import HUES
@@ -40,12 +37,12 @@ def render_page(contents: Contents, command: str = "gengs report") -> str:
     """The page as text."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
+    from plotly.offline import get_plotlyjs
 
     charts = [section.chart for section in contents.sections if section.chart]
-    script = _asset("report.js")
-    plotly = _plotly() if charts else ""
-    scripts = [code for code in (plotly, script) if code]
-    environment = Environment(autoescape=True, undefined=StrictUndefined, auto_reload=False)
+    script, plotly = _asset("report.js"), str(get_plotlyjs()) if charts else ""
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     return environment.from_string(_asset("report.html")).render(
         contents=contents,
         states=STATES,
@@ -57,34 +54,13 @@ def render_page(contents: Contents, command: str = "gengs report") -> str:
         command=command,
         version=__version__,
         css=Markup(_style()),
-        hashes=Markup(" ".join(map(_hash, scripts))),
-        data=Markup(escaped_json({"charts": [{"id": c.id, **c.data} for c in charts]})),
+        hashes=Markup(" ".join(_hash(code) for code in (plotly, script) if code)),
+        data={"charts": [{"id": chart.id, **chart.data} for chart in charts]},
         plotly=Markup(plotly),
         script=Markup(script),
     )
 
 
-def escaped_json(value: Any) -> str:
-    r"""JSON that no HTML parser takes for markup.
-
-    Example:
-        >>> escaped_json("</script>&")
-        '"\\u003c/script\\u003e\\u0026"'
-    """
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
-
-
-@cache
-def _plotly() -> str:
-    from plotly.offline import get_plotlyjs
-
-    return str(get_plotlyjs())
-
-
-@cache
 def _asset(name: str) -> str:
     return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
 

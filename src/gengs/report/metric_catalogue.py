@@ -10,27 +10,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of an evaluation.
+    """One number of an evaluation."""
 
-    Args:
-        key: Its name in the records.
-        title: Its name for people.
-        better: Which way is better: -1 for less, 1 for more, 0 for neither.
-        published: Whether the paper's tables can be compared with it.
-        digits: Digits after the point where no error says how many.
-        tabulated: Whether it has a table of its own, estimators by conditions.
-        ideal: The best possible value, where there is one.
-        absent: Why an estimator may not have it.
-    """
-
-    key: str
-    title: str
-    better: int = 0
-    published: bool = False
-    digits: int | None = None
-    tabulated: bool = True
-    ideal: float | None = None
-    absent: str = ""
+    key: str  # its name in the records
+    title: str  # its name for people
+    better: int = 0  # which way is better: -1 for less, 1 for more, 0 for neither
+    published: bool = False  # whether the paper's tables can be compared with it
+    digits: int | None = None  # after the point, where no error says how many
+    tabulated: bool = True  # whether it has a table of its own, estimators by conditions
+    ideal: float | None = None  # the best possible value, where there is one
+    absent: str = ""  # why an estimator may not have it
 
 
 @dataclass(frozen=True)
@@ -38,19 +27,13 @@ class ExperimentView:
     """How an experiment is shown."""
 
     title: str
-    metrics: tuple[Metric, ...] = ()
-    """In the order of a table; the first one is what the section opens on."""
+    metrics: tuple[Metric, ...] = ()  # as in a table; the section opens on the first one
     intro: str = ""
-    condition: str = "condition"
-    """What estimators are compared on."""
-    row_setting: str = ""
-    """The setting that names a condition, where a run has no labels."""
-    repeats: str = "runs"
-    """What a mean is over."""
-    headline: str = ""
-    """What the first metric is called in a sentence about the best."""
-    many_estimators: bool = False
-    """Whether one run compares several."""
+    condition: str = "condition"  # what estimators are compared on
+    row_setting: str = ""  # the setting that names a condition, where a run has no labels
+    repeats: str = "runs"  # what a mean is over
+    headline: str = ""  # what the first metric is called in a sentence about the best
+    many_estimators: bool = False  # whether one run compares several
 
 
 _OTHER = "another objective"

@@ -7,11 +7,11 @@ with their steps.
 
 from __future__ import annotations
 
-__all__ = ["RecordColumns", "RunTimes", "as_number", "read_records", "read_times"]
+__all__ = ["RecordColumns", "as_number", "read_records", "read_times"]
 
-from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -33,10 +33,9 @@ class RecordColumns:
 
     last: dict[Series, Mapping[str, Any]] = field(default_factory=dict)
     """The last record of each."""
-    columns: dict[Series, dict[str, tuple[array[float], array[float]]]] = field(
-        default_factory=dict
-    )
-    """Steps and values of each number; an entry of a list has its place after a slash."""
+    columns: dict[Series, dict[str, list[Array]]] = field(default_factory=dict)
+    """Parts ``(2, n)``, steps over values, of each number; an entry of a list has its place after
+    a slash."""
 
     def extend(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Put records behind the others."""
@@ -50,7 +49,10 @@ class RecordColumns:
             for key in dict.fromkeys(chain.from_iterable(rows)):
                 if key not in ("kind", "estimator", "step"):
                     for name, values in _numbers(key, [row.get(key) for row in rows]):
-                        _put(columns, name, steps, values)
+                        part = np.stack([steps, values])
+                        kept = np.isfinite(part).all(0)
+                        if kept.any():
+                            columns.setdefault(name, []).append(part[:, kept])
 
     def series(self, kind: str, estimator: str = "") -> dict[str, tuple[Array, Array]]:
         """Steps, increasing, and values of each number of a series; the last word on a step counts.
@@ -63,20 +65,9 @@ class RecordColumns:
             [[1.0, 2.0], [3.0, 2.5]]
         """
         return {
-            key: _increasing(np.frombuffer(steps), np.frombuffer(values))
-            for key, (steps, values) in self.columns.get((kind, estimator), {}).items()
+            key: _increasing(*np.concatenate(parts, axis=1))
+            for key, parts in self.columns.get((kind, estimator), {}).items()
         }
-
-    def __bool__(self) -> bool:
-        return bool(self.last)
-
-
-@dataclass(frozen=True)
-class RunTimes:
-    """What the clock said: the seconds of a run, and milliseconds of a gradient by estimator."""
-
-    seconds: float | None = None
-    milliseconds: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_records(path: Path) -> RecordColumns:
@@ -87,8 +78,11 @@ def read_records(path: Path) -> RecordColumns:
     return records
 
 
-def read_times(path: Path) -> RunTimes:
-    """The times in a file. A run's clock starts anew each time it is resumed: parts are summed."""
+def read_times(path: Path) -> tuple[float | None, dict[str, Any]]:
+    """The seconds of a run by the clock, and milliseconds of a gradient by estimator.
+
+    The clock starts anew each time a run is resumed: parts are summed.
+    """
     total, last = 0.0, None
     milliseconds: dict[str, Any] = {}
     for line in chain.from_iterable(record_batches(path)):
@@ -98,7 +92,7 @@ def read_times(path: Path) -> RunTimes:
         if value is not None:
             total += last if last is not None and value < last else 0.0
             last = value
-    return RunTimes(None if last is None else total + last, milliseconds)
+    return None if last is None else total + last, milliseconds
 
 
 def as_number(value: Any) -> float | None:
@@ -122,23 +116,10 @@ def _numbers(key: str, column: list[Any]) -> Iterable[tuple[str, Array]]:
 
 def _floats(column: list[Any]) -> Array:
     """Numbers, and NaN for whatever else was written."""
-    if not {*map(type, column)} <= {int, float}:
-        column = [as_number(value) for value in column]
-    try:
-        return np.array(column, np.float64)
-    except OverflowError:  # an integer of hundreds of digits
-        return np.array([as_number(value) for value in column], np.float64)
-
-
-def _put(
-    columns: dict[str, tuple[array[float], array[float]]], key: str, steps: Array, values: Array
-) -> None:
-    kept = np.isfinite(values) & np.isfinite(steps)
-    if kept.any():
-        for own, more in zip(
-            columns.setdefault(key, (array("d"), array("d"))), (steps, values), strict=True
-        ):
-            own.frombytes(more[kept].tobytes())
+    with suppress(OverflowError):  # an integer of hundreds of digits
+        if {*map(type, column)} <= {int, float}:
+            return np.array(column, np.float64)
+    return np.array([as_number(value) for value in column], np.float64)
 
 
 def _increasing(steps: Array, values: Array) -> tuple[Array, Array]:

@@ -13,7 +13,8 @@ import tyro
 
 from ..runs.atomic import write_atomically
 from ..runs.manifest import command
-from ..runs.sanitise import printable
+from ..runs.run_status import CONFLICTS
+from ..runs.sanitise import say
 
 if TYPE_CHECKING:
     from .contents import Contents
@@ -43,20 +44,15 @@ class MakeReport:
     def run(self) -> None:
         """Write the file and say where it is."""
         from .contents import make_contents
+        from .html_page import render_page
+        from .text_formats import FORMATS
 
         if not self.folders:
             raise ValueError("expected the folder of a study or of runs, but got none.")
         form = self.format or self._form()
         contents = make_contents(self.folders, self.title)
         self._warn(contents)
-        if form == "html":
-            from .html_page import render_page
-
-            text = render_page(contents, command())
-        else:
-            from .text_formats import FORMATS
-
-            text = FORMATS[form](contents)
+        text = render_page(contents, command()) if form == "html" else FORMATS[form](contents)
         if self.out == Path("-"):
             sys.stdout.write(text)
             return
@@ -65,16 +61,16 @@ class MakeReport:
         write_atomically(self.out, data)
         done = sum(run.state == "done" for run in contents.runs)
         size = f"{len(data) / 1e6:.1f} MB" if len(data) > 1e5 else f"{len(data) / 1e3:.1f} kB"
-        print(f"{done} of {len(contents.runs)} runs done: {printable(self.out.resolve())} ({size})")
+        say(f"{done} of {len(contents.runs)} runs done: {self.out.resolve()} ({size})")
 
     def _warn(self, contents: Contents) -> None:
         """On standard error, for a CSV file has no place for what was left out of it."""
         for run in contents.runs:
-            if run.state in ("damaged", "different"):
-                print(printable(f"left out: {run.id}: {run.error}"), file=sys.stderr)
+            if run.state in CONFLICTS:
+                say(f"left out: {run.id}: {run.error}", error=True)
         for section in contents.sections:
             for problem in section.problems:
-                print(printable(f"note: {problem}"), file=sys.stderr)
+                say(f"note: {problem}", error=True)
 
     def _form(self) -> Format:
         if self.out == Path("-"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 __all__ = ["RunResult", "StudyResults", "find_studies", "load_run", "settings_that_differ"]
 
 import filecmp
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from ..experiments.registry import EXPERIMENTS
 from ..runs.config import differences, in_words
 from ..runs.manifest import experiment_name
 from ..runs.run_status import CONFLICTS, STATES, State, inspect_run
-from .record_columns import RecordColumns, RunTimes, read_records, read_times
+from .record_columns import RecordColumns, read_records, read_times
 from .untrusted_files import Unreadable, read_json
 
 _PLANNED = ("config", "labels")
@@ -36,11 +36,11 @@ class RunResult:
     labels: Mapping[str, str]
     state: State
     folder: Path | None = None
-    error: str = ""
-    """Why it failed or is left out."""
+    error: str = ""  # why it failed or is left out
     manifest: Mapping[str, Any] = field(default_factory=dict)
     records: RecordColumns = field(default_factory=RecordColumns)
-    times: RunTimes = field(default_factory=RunTimes)
+    seconds: float | None = None  # how long it took
+    milliseconds: Mapping[str, Any] = field(default_factory=dict)  # of one gradient, by estimator
 
     @property
     def seed(self) -> int | None:
@@ -72,10 +72,10 @@ def find_studies(folders: Iterable[Path]) -> list[StudyResults]:
     for folder in folders:
         if not folder.is_dir():
             raise ValueError(f"expected the folder of a study or of runs, but {folder} is none.")
-        loose: list[RunResult] = []
-        _collect(folder, studies, loose, _DEPTH)
-        if loose:
-            studies.append(StudyResults(folder.resolve().name, None, tuple(loose)))
+        found = list(_inside(folder))
+        studies += [one for one in found if isinstance(one, StudyResults)]
+        if loose := tuple(one for one in found if isinstance(one, RunResult)):
+            studies.append(StudyResults(folder.resolve().name, None, loose))
     if not studies:
         raise ValueError(
             "expected a study (plan.json) or runs (config.json), but found neither in "
@@ -93,13 +93,14 @@ def load_run(
 ) -> RunResult:
     """The run in a folder, as far as it is there; the rest is what a plan says of it."""
     experiment = experiment_name(experiment)
-    planned = RunResult(name, experiment, config or {}, labels or {}, "waiting")
     kind = _config_class(experiment)
     status = inspect_run(folder, experiment, config, kind, now="in the plan", verify=True)
-    run = replace(planned, state=status.state, error=status.reason)
+    plan = name, experiment, config or {}, labels or {}
+    run = RunResult(*plan, status.state, error=status.reason)
     if status.state in CONFLICTS or not status.manifest:
         return run  # without its folder: no picture and no topic of it is shown either
     try:
+        seconds, milliseconds = read_times(folder / "timings.jsonl")
         return replace(
             run,
             experiment=experiment or status.experiment,
@@ -107,7 +108,8 @@ def load_run(
             folder=folder,
             manifest=status.manifest,
             records=read_records(folder / "records.jsonl"),
-            times=read_times(folder / "timings.jsonl"),
+            seconds=seconds,
+            milliseconds=milliseconds,
         )
     except Unreadable as problem:
         return replace(run, state="damaged", error=str(problem))
@@ -122,15 +124,15 @@ def _config_class(experiment: str) -> type[Any] | None:
     return EXPERIMENTS[experiment].config_class if experiment in EXPERIMENTS else None
 
 
-def _collect(folder: Path, studies: list[StudyResults], loose: list[RunResult], depth: int) -> None:
+def _inside(folder: Path, depth: int = _DEPTH) -> Iterator[StudyResults | RunResult]:
     if (folder / "plan.json").is_file():
-        studies.append(_study(folder))
+        yield _study(folder)
     elif (folder / "config.json").is_file():
-        loose.append(load_run(folder, folder.name))
+        yield load_run(folder, folder.name)
     elif depth > 0:
         for child in sorted(folder.iterdir()):
             if child.is_dir() and not child.name.startswith(".") and not child.is_symlink():
-                _collect(child, studies, loose, depth - 1)
+                yield from _inside(child, depth - 1)
 
 
 def _study(folder: Path) -> StudyResults:
@@ -172,14 +174,12 @@ def _furthest(copies: Sequence[RunResult]) -> RunResult:
     for copy in copies:
         if run.folder is None or copy.folder is None or not copy.state == run.state == "done":
             continue
-        found, doubt = settings_that_differ(run, copy), ""
         ours, theirs = (folder / "records.jsonl" for folder in (run.folder, copy.folder))
-        if found:
+        if found := settings_that_differ(run, copy):
             doubt = f"was made with other settings ({in_words(found, f'in {copy.folder}')})"
         elif not filecmp.cmp(ours, theirs, shallow=False):
             doubt = f"has other records than its copy in {copy.folder}"
-        if doubt:
-            return RunResult(
-                run.id, run.experiment, run.config, run.labels, "different", error=doubt
-            )
+        else:
+            continue
+        return RunResult(run.id, run.experiment, run.config, run.labels, "different", error=doubt)
     return run

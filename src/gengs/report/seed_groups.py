@@ -11,7 +11,7 @@ __all__ = ["SeedGroups", "Setting", "group_runs", "mixed_settings"]
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..lab.palette import kind_of
@@ -29,38 +29,35 @@ class Setting:
     experiment: str
     table: str
     data: str
-    condition: str
-    """What estimators are compared on: a prior, a law, a number of layers."""
+    condition: str  # what estimators are compared on: a prior, a law, a number of layers
     estimator: str
 
 
 SeedGroups = Mapping[Setting, Sequence[RunResult]]
 
-_Place = tuple[tuple[str, str], str, tuple[str, str]]
-"""Experiment and table, data, row and column."""
-
 
 def group_runs(studies: Sequence[StudyResults]) -> dict[Setting, list[RunResult]]:
     """The runs of each setting, in the order of the plans."""
-    found: dict[_Place, list[RunResult]] = {}
+    found: dict[Setting, list[RunResult]] = {}  # as if columns were the estimators everywhere
     for study in studies:
         loose = [run for run in study.runs if not run.labels]
         differing = {name: _differing(loose, name) for name in {run.experiment for run in loose}}
         for run in study.runs:
             if run.labels:
-                places = [run.labels.get(key, "") for key in ("table", "data", "row", "column")]
-                places[0] = places[0] or study.name
+                table, *place = (run.labels.get(k, "") for k in ("table", "data", "row", "column"))
             else:
-                places = _described(run, study.name, differing[run.experiment])
-            key = (run.experiment, places[0])
-            found.setdefault((key, places[1], (places[2], places[3])), []).append(run)
-    sides = {
-        key: _estimator_side({p: runs for p, runs in found.items() if p[0] == key})
-        for key in {place[0] for place in found}
-    }
+                table, place = "", _described(run, differing[run.experiment])
+            setting = Setting(run.experiment, table or study.name, *place)
+            found.setdefault(setting, []).append(run)
+    tables: dict[tuple[str, str], dict[Setting, list[RunResult]]] = {}
+    for one, runs in found.items():
+        tables.setdefault((one.experiment, one.table), {})[one] = runs
+    turned = {key for key, own in tables.items() if _rows_are_estimators(own)}
     return {
-        Setting(*key, data, pair[1 - sides[key]], pair[sides[key]]): _distinct(runs)
-        for (key, data, pair), runs in found.items()
+        replace(one, condition=one.estimator, estimator=one.condition)
+        if (one.experiment, one.table) in turned
+        else one: _distinct(runs)
+        for one, runs in found.items()
     }
 
 
@@ -90,43 +87,42 @@ def _distinct(runs: Sequence[RunResult]) -> list[RunResult]:
     return list(best.values())
 
 
-def _estimator_side(table: Mapping[_Place, Sequence[RunResult]]) -> int:
-    """Whether the rows (0) or the columns (1) of a table are its estimators.
+def _rows_are_estimators(table: SeedGroups) -> bool:
+    """Whether the conditions of a table are its estimators, and the other way round.
 
-    The side on which the estimator varies along the other one's labels; where neither or both do,
-    the side whose labels are names of estimators, and else the columns.
+    The estimator varies along the labels of the other side; where it does so on neither side or on
+    both, the side with names of estimators has them, and else the columns.
     """
-    rows_vary, columns_vary = (_varies(table, side) for side in (0, 1))
+    rows_vary, columns_vary = (_varies(table, side) for side in ("condition", "estimator"))
     if rows_vary != columns_vary:
-        return 0 if columns_vary else 1
-    rows, columns = ({kind_of(pair[side]) for _, _, pair in table} for side in (0, 1))
-    return 0 if columns == {"other"} != rows else 1
+        return columns_vary
+    named = any(kind_of(one.condition) != "other" for one in table)
+    return named and all(kind_of(one.estimator) == "other" for one in table)
 
 
-def _varies(table: Mapping[_Place, Sequence[RunResult]], side: int) -> bool:
+def _varies(table: SeedGroups, side: str) -> bool:
     """Whether runs with the same label on this side have different estimators."""
     kinds: dict[str, set[str]] = {}
-    for (_, _, pair), runs in table.items():
+    for setting, runs in table.items():
         found = {str(run.config["estimator"]) for run in runs if "estimator" in run.config}
-        kinds.setdefault(pair[side], set()).update(found)
+        kinds.setdefault(getattr(setting, side), set()).update(found)
     return any(len(found) > 1 for found in kinds.values())
 
 
-def _described(run: RunResult, name: str, differing: Sequence[str]) -> list[str]:
-    """Table, data, row and column from the configuration."""
+def _described(run: RunResult, differing: Sequence[str]) -> list[str]:
+    """Data, row and column from the configuration."""
     key = view_of(run.experiment).row_setting
     extra = [f"{k.replace('_', ' ')} {_short(run.config.get(k))}" for k in differing if k != key]
     row = _short(run.config.get(key, "")) if key else ""
     if run.experiment == "nvpdef":
-        layers = run.config.get("super_topics")
-        row = "2 layers" if layers else "1 layer"
-        if isinstance(layers, list) and len(layers) > 1:
-            row = f"{len(layers) + 1} layers"
+        above = run.config.get("super_topics")
+        layers = 1 + (len(above) if isinstance(above, list) else bool(above))
+        row = f"{layers} layers" if layers > 1 else "1 layer"
     if "estimator" not in run.config:  # it has several
-        return [name, "", ", ".join([row, *extra]), "all estimators"]
+        return ["", ", ".join([row, *extra]), "all estimators"]
     column = str(run.config["estimator"])
     data = run.config.get("data", run.config.get("corpus", ""))
-    return [name, str(data), row, ", ".join([column, *extra])]
+    return [str(data), row, ", ".join([column, *extra])]
 
 
 def _differing(runs: Sequence[RunResult], experiment: str) -> list[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 __all__ = ["PUBLISHED", "Summary", "Verdict", "best_of", "published", "summarise"]
 
 import math
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -25,11 +26,8 @@ Verdict = Literal["better", "worse", "within", "single"]
 
 
 def _transposed(rows: Mapping[str, Mapping[str, float | None]]) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for row, columns in rows.items():
-        for column, number in columns.items():
-            found.setdefault(column, {})[row] = number
-    return found
+    columns = dict.fromkeys(column for row in rows.values() for column in row)
+    return {c: {name: row[c] for name, row in rows.items() if c in row} for c in columns}
 
 
 PUBLISHED: dict[str, Table] = {
@@ -45,16 +43,15 @@ class Summary:
 
     setting: Setting
     metric: Metric
-    mean: float
-    """Over the finite values; NaN if there are none."""
-    error: float | None
-    """The mean's standard error, where there are two values at least."""
-    count: int
-    """How many runs it is the mean of (or seeds, or gradients, within one run)."""
-    lost: int = 0
-    """How many more were NaN or infinite."""
-    paper: float | None = None
-    """The published number, where there is one to compare with."""
+    mean: float  # over the finite values; NaN if there are none
+    error: float | None = None  # the mean's standard error, where there are two values at least
+    count: int = 1  # how many runs it is the mean of (or seeds, or gradients, within one run)
+    lost: int = 0  # how many more were NaN or infinite
+
+    @property
+    def paper(self) -> float | None:
+        """The published number, where there is one to compare with."""
+        return published(self.setting, self.metric)[0]
 
     @property
     def difference(self) -> float | None:
@@ -75,12 +72,13 @@ class Summary:
 
 def summarise(groups: SeedGroups) -> list[Summary]:
     """All metrics of all settings, from the runs that are done."""
-    summaries: list[Summary] = []
+    found: dict[tuple[Setting, Metric], list[Summary]] = {}
     for setting, runs in groups.items():
-        done = [run for run in runs if run.state == "done"]
-        many = view_of(setting.experiment).many_estimators
-        summaries += (_of_estimators if many else _of_evaluations)(setting, done)
-    return summaries
+        read = _of_estimators if view_of(setting.experiment).many_estimators else _of_evaluation
+        for run in runs:
+            for one in read(setting, run) if run.state == "done" else ():
+                found.setdefault((one.setting, one.metric), []).append(one)
+    return [_pooled(single) for single in found.values()]
 
 
 def best_of(summaries: Sequence[Summary]) -> list[Summary]:
@@ -94,7 +92,8 @@ def best_of(summaries: Sequence[Summary]) -> list[Summary]:
     if not metric.better:
         return []
     best = max(known, key=lambda one: one.mean * metric.better)
-    return [one for one in known if abs(one.mean - best.mean) <= 2 * _joint_error(one, best)]
+    errors = [math.hypot(one.error or 0.0, best.error or 0.0) for one in known]
+    return [o for o, e in zip(known, errors, strict=True) if abs(o.mean - best.mean) <= 2 * e]
 
 
 def published(setting: Setting, metric: Metric) -> tuple[float | None, str]:
@@ -106,65 +105,49 @@ def published(setting: Setting, metric: Metric) -> tuple[float | None, str]:
     return number, "—" if number is None else f"{number:,.{metric.digits or 0}f}"
 
 
-def _of_evaluations(setting: Setting, runs: Sequence[RunResult]) -> Iterator[Summary]:
-    series = ("evaluation", "")
-    last = [run.records.last[series] for run in runs if series in run.records.last]
-    keys = [key for record in last for key in record if key not in ("kind", "step")]
-    for metric in metrics_of(setting.experiment, keys):
-        values = [v for record in last if (v := as_number(record.get(metric.key))) is not None]
-        mean, error, count = _mean(values)
-        paper, _ = published(setting, metric)
-        if values:
-            yield Summary(setting, metric, mean, error, count, len(values) - count, paper)
+def _of_evaluation(setting: Setting, run: RunResult) -> Iterator[Summary]:
+    record = run.records.last.get(("evaluation", ""), {})
+    for metric in metrics_of(setting.experiment, record):
+        if metric.key != "step" and (value := as_number(record[metric.key])) is not None:
+            yield Summary(setting, metric, value)
 
 
-def _of_estimators(setting: Setting, runs: Sequence[RunResult]) -> Iterator[Summary]:
-    """Runs that measure many estimators: a column for each, with errors of its own."""
-    values: dict[tuple[str, Metric], list[float]] = {}
-    errors: dict[tuple[str, Metric], list[float]] = {}
-    repeats: dict[str, int] = {}
-    for run in runs:
-        for (kind, name), record in run.records.last.items():
-            if "estimator" not in record or not (record.get("last") or kind == "measurement"):
-                continue
-            many = record.get("replicates", run.config.get("seeds"))
-            repeats[name] = repeats.get(name, 0) + (many if isinstance(many, int) else 1)
-            found = {**record, "milliseconds": run.times.milliseconds.get(name)}
-            for metric in view_of(run.experiment).metrics:
-                value = as_number(_length(found.get(metric.key)))
-                if value is None:
-                    continue
-                values.setdefault((name, metric), []).append(value)
-                error = found.get(f"{metric.key}_se", found.get(f"{metric.key}_error"))
-                if (error := as_number(error)) is not None and math.isfinite(error):
-                    errors.setdefault((name, metric), []).append(error)
-    for (name, metric), numbers in values.items():
-        mean, spread, count = _mean(numbers)
-        own = errors.get((name, metric))
-        error = math.hypot(*own) / len(own) if own else spread
-        many = repeats[name] if count else 0
-        place = replace(setting, estimator=name)
-        yield Summary(place, metric, mean, error, many, len(numbers) - count)
+def _of_estimators(setting: Setting, run: RunResult) -> Iterator[Summary]:
+    """A run that measures many estimators: a setting for each."""
+    for (kind, name), record in run.records.last.items():
+        if "estimator" not in record or not (record.get("last") or kind == "measurement"):
+            continue
+        many = record.get("replicates", run.config.get("seeds"))
+        count = many if isinstance(many, int) else 1
+        numbers = {**record, "milliseconds": run.milliseconds.get(name)}
+        for metric in view_of(setting.experiment).metrics:
+            if (value := _length(numbers.get(metric.key))) is not None:
+                error = numbers.get(f"{metric.key}_se", numbers.get(f"{metric.key}_error"))
+                place = replace(setting, estimator=name)
+                yield Summary(place, metric, value, as_number(error), count)
 
 
-def _joint_error(one: Summary, other: Summary) -> float:
-    return math.hypot(one.error or 0.0, other.error or 0.0)
-
-
-def _length(value: Any) -> Any:
+def _length(value: Any) -> float | None:
     """A bias in several parameters counts by its length, and in one by its size."""
-    if not isinstance(value, list):
-        return value
-    numbers = [as_number(item) for item in value]
-    return None if None in numbers else math.hypot(*(x for x in numbers if x is not None))
+    parts = [as_number(part) for part in (value if isinstance(value, list) else [value])]
+    numbers = [part for part in parts if part is not None]
+    if len(numbers) < len(parts):
+        return None
+    return math.hypot(*numbers) if isinstance(value, list) else numbers[0]
 
 
-def _mean(values: Sequence[float]) -> tuple[float, float | None, int]:
-    finite = [value for value in values if math.isfinite(value)]
-    if not finite:
-        return math.nan, None, 0
-    mean = math.fsum(finite) / len(finite)
-    if len(finite) < 2:
-        return mean, None, 1
-    variance = math.fsum((value - mean) ** 2 for value in finite) / (len(finite) - 1)
-    return mean, math.sqrt(variance / len(finite)), len(finite)
+def _pooled(runs: Sequence[Summary]) -> Summary:
+    """Single runs as one: their own errors count, where they have some, or else their spread."""
+    finite = [one for one in runs if math.isfinite(one.mean)]
+    values = [one.mean for one in finite] or [math.nan]
+    errors = [one.error for one in finite if one.error is not None and math.isfinite(one.error)]
+    error = math.hypot(*errors) / len(errors) if errors else None
+    if not errors and len(values) > 1:
+        error = math.sqrt(statistics.variance(values) / len(values))
+    return replace(
+        runs[0],
+        mean=statistics.fmean(values),
+        error=error,
+        count=sum(one.count for one in finite),
+        lost=len(runs) - len(finite),
+    )

@@ -5,14 +5,13 @@ Estimators go down and conditions (priors, laws) across.
 
 from __future__ import annotations
 
-__all__ = ["long_table", "pivots", "table_title"]
+__all__ = ["make_tables", "table_title"]
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..lab.palette import looks
-from .cells import Cell, ReportTable, TableColumn, absent_cell, value_cell
-from .metric_catalogue import Metric, view_of
-from .run_results import RunResult
+from .cells import Cell, ReportTable, absent_cell, value_cell
+from .metric_catalogue import ExperimentView, Metric, metrics_of, view_of
 from .seed_groups import SeedGroups, Setting
 from .summaries import PUBLISHED, Summary, best_of, published
 
@@ -24,83 +23,29 @@ TITLES = {
 }
 """The built-in studies' tables in words."""
 
-_Found = Mapping[tuple[Setting, str], Summary]
+_Found = Mapping[tuple[Setting, Metric], Summary]
 
 
-def pivots(groups: SeedGroups, summaries: Sequence[Summary]) -> list[list[ReportTable]]:
-    """For each table and data set: estimators by conditions, a table per metric.
+def make_tables(
+    experiment: str, groups: SeedGroups, summaries: Sequence[Summary]
+) -> tuple[list[list[ReportTable]], ReportTable]:
+    """For each table and data set, estimators by conditions, a table per metric; and all numbers.
 
-    Where there is one condition, and nothing published, the long table says all.
+    Where there is one condition, and nothing published, the table of all numbers says it all.
     """
-    known = _places(groups, summaries)
-    found = {(one.setting, one.metric.key): one for one in summaries}
-    metrics = list(dict.fromkeys(one.metric for one in summaries if one.metric.tabulated))
-    blocks: dict[tuple[str, str], dict[Setting, Sequence[RunResult]]] = {}
-    for setting, runs in known.items():
-        blocks.setdefault((setting.table, setting.data), {})[setting] = runs
-    tables = []
-    for (table, data), members in blocks.items():
-        paper = PUBLISHED.get(table, {}).get(data, {})
-        # the paper's order; else as in a legend, kinds together
-        order = [name for row in paper.values() for name in row]
-        order = order or list(looks(one.estimator for one in members))
-        estimators = _ordered((one.estimator for one in members), order)
-        conditions = _ordered((one.condition for one in members), list(paper))
-        if len(estimators) < 2 or (len(conditions) < 2 and not paper):
-            continue
-        by_place = {(one.estimator, one.condition): one for one in members}
-        grid = [[by_place.get((name, one)) for name in estimators] for one in conditions]
-        experiment = next(iter(members)).experiment
-        shown = [m for m in metrics if any((one, m.key) in found for one in members)]
-        if not shown and paper:  # nothing is done yet: what there will be to compare with
-            shown = [metric for metric in view_of(experiment).metrics if metric.published]
-        title = _pivot_title(table, data, experiment, len(blocks) > 1)
-        heads = (TableColumn("estimator", numeric=False), *map(TableColumn, conditions))
-        group = []
-        for metric in shown:
-            columns = [_column(places, members, metric, found) for places in grid]
-            names = [Cell(name, name) for name in estimators]
-            rows = tuple(zip(names, *columns, strict=True))
-            compared = any(cell.paper for row in rows for cell in row)
-            repeats = view_of(experiment).repeats
-            group.append(ReportTable(title, heads, rows, metric.title, repeats, compared))
-        tables += [group] if group else []
-    return tables
-
-
-def long_table(title: str, groups: SeedGroups, summaries: Sequence[Summary]) -> ReportTable:
-    """A row for each setting, a column for each metric; labels that do not vary are left out."""
-    known = _places(groups, summaries)
-    metrics = list(dict.fromkeys(one.metric for one in summaries))
-    found = {(one.setting, one.metric.key): one for one in summaries}
-    repeats = next((view_of(one.experiment).repeats for one in known), "runs")
-    paper = any(one.paper is not None for one in summaries)
-    columns: list[tuple[TableColumn, Sequence[Cell]]] = [
-        (TableColumn(name, numeric=False), [Cell(label, label) for label in labels])
-        for name, labels in _labels(known).items()
-        if name == "estimator" or len(set(labels)) > 1
-    ]
-    counts = [
-        _count_cell(runs, [found[one, m.key] for m in metrics if (one, m.key) in found])
-        for one, runs in known.items()
-    ]
-    columns.append((TableColumn(repeats), counts))
-    blocks: dict[tuple[str, ...], list[Setting]] = {}
-    for one in known:
-        blocks.setdefault((one.table, one.data, one.condition), []).append(one)
-    for metric in metrics:
-        cells_of: dict[Setting, Cell] = {}
-        for places in blocks.values():  # each is a comparison of its own
-            cells = _column(places, known, metric, found, with_paper=False)
-            cells_of.update(zip(places, cells, strict=True))
-        columns.append((TableColumn(metric.title), [cells_of[one] for one in known]))
-    if paper:
-        columns.append((TableColumn("paper"), [_paper_cell(one, metrics) for one in known]))
-    heads, cells_by_column = zip(*columns, strict=True)
-    rows = tuple(zip(*cells_by_column, strict=True))
-    condition = next((view_of(one.experiment).condition for one in known), "condition")
-    among = "of a column" if len(blocks) == 1 else f"for the same {condition}"
-    return ReportTable(title, heads, rows, repeats=repeats, compared=paper, best_among=among)
+    view = view_of(experiment)
+    # runs with many estimators make one setting of each
+    places = {one.setting: () for one in summaries} if view.many_estimators else groups
+    found = {(one.setting, one.metric): one for one in summaries}
+    metrics = metrics_of(experiment, (one.metric.key for one in summaries))
+    blocks: dict[tuple[str, str], list[Setting]] = {}
+    for one in places:
+        blocks.setdefault((one.table, one.data), []).append(one)
+    pivots = []
+    for key, own in blocks.items():
+        title = _pivot_title(view, *key, len(blocks) > 1)
+        pivots.append(_pivots(view, title, own, metrics, places, found))
+    return [group for group in pivots if group], _all_numbers(view, metrics, places, found)
 
 
 def table_title(table: str) -> str:
@@ -108,20 +53,87 @@ def table_title(table: str) -> str:
     return TITLES.get(table, table)
 
 
+def _pivots(
+    view: ExperimentView,
+    title: str,
+    own: Sequence[Setting],
+    metrics: Sequence[Metric],
+    groups: SeedGroups,
+    found: _Found,
+) -> list[ReportTable]:
+    """The settings of one table and data set, estimators by conditions, once for each metric."""
+    by_place = {(one.estimator, one.condition): one for one in own}
+    paper = PUBLISHED.get(own[0].table, {}).get(own[0].data, {})
+    # the paper's order; else as in a legend, kinds together
+    order = [name for row in paper.values() for name in row]
+    estimators = _ordered([name for name, _ in by_place], order or looks(n for n, _ in by_place))
+    conditions = _ordered([condition for _, condition in by_place], paper)
+    if len(estimators) < 2 or (len(conditions) < 2 and not paper):
+        return []
+    shown = [m for m in metrics if m.tabulated and any((one, m) in found for one in own)]
+    if not shown and paper:  # nothing is done yet: what there will be to compare with
+        shown = [metric for metric in view.metrics if metric.published]
+    tables = []
+    for metric in shown:
+        columns = [
+            _column([by_place.get((name, one)) for name in estimators], groups, metric, found)
+            for one in conditions
+        ]
+        rows = tuple(zip([Cell(name, name) for name in estimators], *columns, strict=True))
+        compared = any(cell.paper for row in rows for cell in row)
+        heads = ("estimator", *conditions)
+        tables.append(ReportTable(title, heads, rows, 1, metric.title, view.repeats, compared))
+    return tables
+
+
+def _all_numbers(
+    view: ExperimentView, metrics: Sequence[Metric], groups: SeedGroups, found: _Found
+) -> ReportTable:
+    """A row for each setting, a column for each metric; labels that do not vary are left out."""
+    compared = any(one.paper is not None for one in found.values())
+    labels = {
+        "estimator": [one.estimator for one in groups],
+        view.condition: [one.condition for one in groups],
+        "data": [one.data for one in groups],
+        "table": [table_title(one.table) for one in groups],
+    }
+    labels = {k: own for k, own in labels.items() if k == "estimator" or len(set(own)) > 1}
+    blocks: dict[tuple[str, ...], list[Setting]] = {}
+    for one in groups:
+        blocks.setdefault((one.table, one.data, one.condition), []).append(one)
+    cells: dict[tuple[Setting, Metric], Cell] = {}
+    for own in blocks.values():  # each is a comparison of its own
+        for metric in metrics:
+            column = _column(own, groups, metric, found, with_paper=False)
+            cells |= {(one, metric): cell for one, cell in zip(own, column, strict=True)}
+    rows = tuple(
+        (
+            *(Cell(names[row], names[row]) for names in labels.values()),
+            _count_cell(one, groups, found),
+            *(cells[one, metric] for metric in metrics),
+            *([_paper_cell(one, metrics)] if compared else []),
+        )
+        for row, one in enumerate(groups)
+    )
+    heads = (*labels, view.repeats, *(m.title for m in metrics), *["paper"] * compared)
+    among = "of a column" if len(blocks) == 1 else f"for the same {view.condition}"
+    return ReportTable("All numbers", heads, rows, len(labels), "", view.repeats, compared, among)
+
+
 def _column(
-    places: Sequence[Setting] | Sequence[Setting | None],
+    places: Sequence[Setting | None],
     groups: SeedGroups,
     metric: Metric,
     found: _Found,
     with_paper: bool = True,
 ) -> list[Cell]:
     """The cells of a metric at these places, the best of them marked."""
-    best = best_of([found[one, metric.key] for one in places if one and (one, metric.key) in found])
+    best = best_of([found[one, metric] for one in places if one and (one, metric) in found])
     cells = []
     for one in places:
         if one is None:
             cells.append(Cell(""))
-        elif (summary := found.get((one, metric.key))) is not None:
+        elif (summary := found.get((one, metric))) is not None:
             cells.append(value_cell(summary, summary in best, with_paper))
         else:
             paper = published(one, metric)[1] if with_paper else ""
@@ -129,52 +141,28 @@ def _column(
     return cells
 
 
-def _places(groups: SeedGroups, summaries: Iterable[Summary]) -> dict[Setting, Sequence[RunResult]]:
-    """The settings of a table; those of runs with many estimators are one for each of them."""
-    found: dict[Setting, Sequence[RunResult]] = {}
-    for one in summaries:
-        if view_of(one.setting.experiment).many_estimators:
-            found[one.setting] = ()
-    for setting, runs in groups.items():
-        if not view_of(setting.experiment).many_estimators:
-            found[setting] = runs
-    return found
-
-
-def _ordered(names: Iterable[str], first: Sequence[str]) -> list[str]:
+def _ordered(names: Sequence[str], first: Iterable[str]) -> list[str]:
     """Each once: those of ``first`` in its order, then the plan's."""
-    planned = list(dict.fromkeys(names))
-    leading = [name for name in dict.fromkeys(first) if name in planned]
-    return [*leading, *(name for name in planned if name not in leading)]
+    return list(dict.fromkeys([*(name for name in first if name in names), *names]))
 
 
-def _pivot_title(table: str, data: str, experiment: str, several: bool) -> str:
-    condition = view_of(experiment).condition
-    words = [table_title(table) if table in TITLES else f"Estimators by {condition}"]
+def _pivot_title(view: ExperimentView, table: str, data: str, several: bool) -> str:
+    words = [TITLES.get(table, f"Estimators by {view.condition}")]
     words += [data] if data not in ("", "synthetic") else []
     words += [table] if several and table not in TITLES else []
     return " · ".join(words)
 
 
-def _labels(groups: SeedGroups) -> dict[str, list[str]]:
-    """The columns of labels."""
-    condition = next((view_of(one.experiment).condition for one in groups), "condition")
-    return {
-        "estimator": [one.estimator for one in groups],
-        condition: [one.condition for one in groups],
-        "data": [one.data for one in groups],
-        "table": [table_title(one.table) for one in groups],
-    }
-
-
-def _count_cell(runs: Sequence[RunResult], own: Sequence[Summary]) -> Cell:
+def _count_cell(setting: Setting, groups: SeedGroups, found: _Found) -> Cell:
+    runs = groups[setting]
     if not runs:
-        count = max((one.count for one in own), default=0)
+        count = max(one.count for one in found.values() if one.setting == setting)
         return Cell(f"{count:,}", count)
     done = sum(run.state == "done" for run in runs)
     return Cell(str(done) if done == len(runs) else f"{done} of {len(runs)}", done)
 
 
 def _paper_cell(setting: Setting, metrics: Iterable[Metric]) -> Cell:
-    found = [pair for metric in metrics if (pair := published(setting, metric))[1]]
-    return Cell(found[0][1], found[0][0]) if found else Cell("")
+    pairs = (published(setting, metric) for metric in metrics)
+    value, text = next((pair for pair in pairs if pair[1]), (None, ""))
+    return Cell(text, value)

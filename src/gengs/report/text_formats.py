@@ -11,6 +11,7 @@ import csv
 import io
 import re
 from collections.abc import Callable
+from dataclasses import astuple
 
 from ..runs.sanitise import printable, spreadsheet_cell
 from .cells import Cell, ReportTable
@@ -25,15 +26,13 @@ _HEADS = (
 def as_csv(contents: Contents) -> str:
     """Every number with all its digits, one a line."""
     file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
+    writer = csv.writer(file, lineterminator="\n")  # which writes nothing for None
     writer.writerow(_HEADS)
     for section in contents.sections:
         for one in section.summaries:
-            place = one.setting
-            labels = (place.experiment, place.table, place.data, place.condition, place.estimator)
+            words = map(spreadsheet_cell, (*astuple(one.setting), one.metric.key))
             numbers = (one.mean, one.error, one.count, one.lost, one.paper, one.difference)
-            words = map(spreadsheet_cell, (*labels, one.metric.key))
-            writer.writerow([*words, *map(_blank, numbers), one.verdict or ""])
+            writer.writerow([*words, *numbers, one.verdict])
     return file.getvalue()
 
 
@@ -45,7 +44,7 @@ def as_markdown(contents: Contents) -> str:
         done, total = study.count("done"), len(study.runs)
         lines += [f"{_markdown(study.name)}{budget}: {done} of {total} runs done.", ""]
     for section in contents.sections:
-        lines += [f"## {_markdown(section.title)}", ""]
+        lines += [f"## {_markdown(section.view.title)}", ""]
         for problem in section.problems:
             lines += [f"{_markdown(problem)}.", ""]
         for table in section.tables:
@@ -65,7 +64,7 @@ def as_latex(contents: Contents) -> str:
     lines = ["% \\usepackage{booktabs}"]
     for section in contents.sections:
         for table in section.tables:
-            lines += ["", *_latex_table(table, f"{section.title}: {_heading(table)}")]
+            lines += ["", *_latex_table(table, f"{section.view.title}: {_heading(table)}")]
     return "\n".join(lines) + "\n"
 
 
@@ -79,22 +78,21 @@ FORMATS: dict[str, Callable[[Contents], str]] = {
 
 def markdown_table(table: ReportTable) -> str:
     """One table, and below it what ± and bold mean."""
-    heads = [_markdown(column.title) for column in table.columns]
-    rules = ["---:" if column.numeric else "---" for column in table.columns]
-    lines = [_row(heads), _row(rules)]
-    for row in table.rows:
-        cells = [_markdown(_shown(cell, table)) for cell in row]
-        bold = [f"**{t}**" if c.best else t for c, t in zip(row, cells, strict=True)]
-        lines.append(_row(bold))
+    rules = ["---"] * table.labels + ["---:"] * (len(table.columns) - table.labels)
+    rows = [[_markdown(name) for name in table.columns], rules, *_texts(table, _markdown, "**{}**")]
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join([*lines, "", *([table.legend, ""] if table.legend else [])])
 
 
 def _heading(table: ReportTable) -> str:
-    words = f"{table.title}: {table.choice}" if table.choice else table.title
-    if table.choice and table.common_count:
-        repeats = table.repeats[:-1] if table.common_count == 1 else table.repeats
-        words += f", {table.common_count:,} {repeats} each"
-    return words
+    return f"{table.title}: {table.choice}{table.each}" if table.choice else table.title
+
+
+def _texts(table: ReportTable, escape: Callable[[str], str], bold: str) -> list[list[str]]:
+    return [
+        [(bold if cell.best else "{}").format(escape(_shown(cell, table))) for cell in row]
+        for row in table.rows
+    ]
 
 
 def _shown(cell: Cell, table: ReportTable) -> str:
@@ -111,10 +109,6 @@ def _shown(cell: Cell, table: ReportTable) -> str:
     return f"{cell.text} ({'; '.join(small)})" if small and cell.text else cell.text
 
 
-def _row(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
 def _markdown(text: str) -> str:
     """Text that Markdown shows as it is, on one line."""
     flat = printable(" ".join(text.split()))
@@ -122,20 +116,11 @@ def _markdown(text: str) -> str:
 
 
 def _latex_table(table: ReportTable, caption: str) -> list[str]:
-    columns = "".join("r" if column.numeric else "l" for column in table.columns)
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{_latex(caption)}}}",
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\toprule",
-        " & ".join(_latex(column.title) for column in table.columns) + r" \\",
-        r"\midrule",
-    ]
-    for row in table.rows:
-        cells = [_latex(_shown(cell, table)) for cell in row]
-        bold = [rf"\textbf{{{t}}}" if c.best else t for c, t in zip(row, cells, strict=True)]
-        lines.append(" & ".join(bold) + r" \\")
+    columns = "l" * table.labels + "r" * (len(table.columns) - table.labels)
+    rows = [list(map(_latex, table.columns)), *_texts(table, _latex, r"\textbf{{{}}}")]
+    heads, *body = (" & ".join(row) + r" \\" for row in rows)
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{_latex(caption)}}}"]
+    lines += [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", heads, r"\midrule", *body]
     lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [r"\par\smallskip\footnotesize " + _latex(table.legend)] if table.legend else []
     return [*lines, r"\end{table}"]
@@ -151,7 +136,3 @@ _LATEX |= {sign: f"${word}$" for sign, word in zip("±−▼▲≈○", _MATHS, 
 def _latex(text: str) -> str:
     flat = printable(" ".join(text.split()))
     return "".join(_LATEX.get(character, character) for character in flat)
-
-
-def _blank(value: float | int | None) -> str:
-    return "" if value is None else repr(value)

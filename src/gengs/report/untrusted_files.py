@@ -12,6 +12,7 @@ import base64
 import json
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -22,12 +23,11 @@ from ..runs.json_lines import JsonLines, loads
 LIMITS = {
     "plan.json": 2**26,
     "topics.json": 2**24,
-    "error.txt": 2**22,
     "records.jsonl": 2**28,
     "timings.jsonl": 2**28,
+    ".png": 2**22,
 }
-"""Bytes of each file; a mebibyte of any other."""
-PICTURE_LIMIT = 2**22
+"""Bytes of a file of this name or suffix; a mebibyte of any other."""
 _DAMAGES = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 _BATCH_BYTES = 2**18
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -49,9 +49,9 @@ class Picture:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in a file, NaN and infinities restored."""
-    data = _read(path)
+    _check_size(path)
     try:
-        return loads(data)
+        return loads(path.read_bytes())
     except _DAMAGES as error:
         raise Unreadable(f"{path.name} is damaged: {error}") from error
 
@@ -81,19 +81,18 @@ def record_batches(path: Path) -> Iterator[list[dict[str, Any]]]:
 def _parsed(lines: list[bytes]) -> list[dict[str, Any]] | None:
     """The records of some lines; nothing where each has to be looked at."""
     text = b",".join(lines)
-    if not lines[-1].endswith(b"\n") or b'"nonfinite"' in text:
-        return None
-    try:
-        records = json.loads(b"[%b]" % text)
-    except _DAMAGES:
-        return None
-    whole = len(records) == len(lines) and all(isinstance(one, dict) for one in records)
-    return records if whole else None
+    if lines[-1].endswith(b"\n") and b'"nonfinite"' not in text:
+        with suppress(*_DAMAGES):
+            records = json.loads(b"[%b]" % text)
+            if len(records) == len(lines) and all(isinstance(one, dict) for one in records):
+                return records
+    return None
 
 
 def read_picture(path: Path) -> Picture:
     """A PNG as a data URI: its signature, its first chunk and its sides are checked."""
-    data = _read(path, PICTURE_LIMIT)
+    _check_size(path)
+    data = path.read_bytes()
     if not data.startswith(_SIGNATURE) or data[12:16] != b"IHDR" or len(data) < 57:
         raise Unreadable(f"expected a PNG, but {path.name} is something else.")
     width, height = struct.unpack(">II", data[16:24])
@@ -102,13 +101,8 @@ def read_picture(path: Path) -> Picture:
     return Picture("data:image/png;base64," + base64.b64encode(data).decode(), width, height)
 
 
-def _read(path: Path, limit: int | None = None) -> bytes:
-    _check_size(path, limit)
-    return path.read_bytes()
-
-
-def _check_size(path: Path, limit: int | None = None) -> None:
-    limit = limit or LIMITS.get(path.name, 2**20)
+def _check_size(path: Path) -> None:
+    limit = LIMITS.get(path.name) or LIMITS.get(path.suffix, 2**20)
     try:
         size = path.stat().st_size
     except OSError as error:

@@ -41,17 +41,14 @@ class ImageSet:
     """Images for training and for testing."""
 
     name: str
-    """What they are called."""
     train: Tensor
     """Grey values from 0 to 255, ``uint8``, ``(N, pixels)``, ink bright."""
     test: Tensor
-    """Likewise."""
     shape: tuple[int, int]
     """Height and width of an image."""
 
     @property
     def pixels(self) -> int:
-        """How many pixels an image has."""
         return self.train.shape[1]
 
     def take(self, train: int | None = None, test: int | None = None, seed: int = 0) -> ImageSet:
@@ -92,10 +89,6 @@ def _digits() -> Parts:
     return images[:-300], images[-300:]
 
 
-def _mnist(train: Path, test: Path) -> Parts:
-    return _idx(train), _idx(test)
-
-
 def _static_mnist(train: Path, test: Path) -> Parts:
     return _mat(train, "X").reshape(-1, 28, 28), _mat(test, "X").reshape(-1, 28, 28)
 
@@ -107,14 +100,13 @@ def _omniglot(path: Path) -> Parts:
 
 def _omniglot_burda(path: Path) -> Parts:
     # an image is a column of the file, and MATLAB runs down its columns
-    images = (_mat(path, name).T.reshape(-1, 28, 28).mT for name in ("data", "testdata"))
-    train, test = (part.contiguous() for part in images)
-    return train, test
+    train, test = (_mat(path, name).T.reshape(-1, 28, 28).mT for name in ("data", "testdata"))
+    return train.contiguous(), test.contiguous()
 
 
 IMAGE_SETS: dict[str, Callable[..., Parts]] = {
     "digits": _digits,
-    "mnist": _mnist,
+    "mnist": lambda train, test: (_idx(train), _idx(test)),
     "static-mnist": _static_mnist,
     "omniglot": _omniglot,
     "omniglot-burda": _omniglot_burda,

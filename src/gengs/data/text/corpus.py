@@ -90,7 +90,6 @@ class Corpus:
         write_folder(folder, self._blocks(), self.vocabulary, self.labels, self.label_names)
 
     def __len__(self) -> int:
-        """How many documents there are."""
         return len(self.indptr) - 1
 
     def __repr__(self) -> str:

@@ -35,10 +35,8 @@ class Tally:
 
     documents: int = 0
     empty: int = 0
-    known: int = 0
-    """Words of the vocabulary, counted as often as they occur."""
-    unknown: int = 0
-    """Other words, likewise."""
+    known: int = 0  # words of the vocabulary, counted as often as they occur
+    unknown: int = 0  # other words, likewise
 
     def __str__(self) -> str:
         """In a sentence."""

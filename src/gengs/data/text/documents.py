@@ -37,8 +37,7 @@ _PLAIN, _JSON, _TABLE = (".txt", ".text"), (".jsonl", ".ndjson"), (".csv", ".tsv
 class Document(NamedTuple):
     """One document: where it begins, what it says, and what it is called, or nothing."""
 
-    line: int
-    """Counted from one; in a folder, which file it is."""
+    line: int  # counted from one; in a folder, which file it is
     text: str
     name: str
 
@@ -48,16 +47,12 @@ class TextFile:
     """A file or a folder of documents; each iteration reads it anew."""
 
     path: Path
-    field: str = "text"
-    """The field or column with the text."""
-    name_field: str | None = None
-    """The field or column with a document's name."""
-    encoding: str = "utf-8"
-    """The encoding of the file."""
+    field: str = "text"  # the field or column with the text
+    name_field: str | None = None  # the field or column with a document's name
+    encoding: str = "utf-8"  # the encoding of the file
     errors: Literal["strict", "replace"] = "strict"
-    """What to do with bytes that are not in that encoding."""
-    longest_line: int = LONGEST
-    """The most characters of a line, and of a document in a folder."""
+    """Whether bytes that are not in that encoding are refused."""
+    longest_line: int = LONGEST  # the most characters of a line, and of a document in a folder
 
     def __post_init__(self) -> None:
         if self.path.is_dir():
@@ -114,8 +109,7 @@ class TextFile:
         stream = (line for _, line in self._lines(self.path))
         delimiter, header = self._header(next(stream, ""))
         csv.field_size_limit(max(csv.field_size_limit(), self.longest_line))
-        rows = csv.reader(stream, delimiter=delimiter, strict=True)
-        number = 2
+        rows, number = csv.reader(stream, delimiter=delimiter, strict=True), 2
         try:
             for row in rows:
                 if row and len(row) != len(header):

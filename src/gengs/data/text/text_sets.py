@@ -21,6 +21,7 @@ __all__ = ["CORPORA", "SampleDocument", "load_corpus", "sample_documents"]
 import gzip
 import json
 from collections.abc import Callable
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -62,8 +63,7 @@ class SampleDocument(NamedTuple):
     package: str
     section: str
     text: str
-    part: str
-    """``train`` or ``test``."""
+    part: str  # ``train`` or ``test``
 
 
 def sample_documents() -> list[SampleDocument]:
@@ -105,10 +105,6 @@ def _reuters(train: Path, test: Path, words: Path, topics: Path) -> Pair:
     return _feat(train, test, words, ["(none)", *topics.read_text().split()])
 
 
-def _rcv1_sample(train: Path, test: Path, words: Path) -> Pair:
-    return _feat(train, test, words, ["(none)", "CCAT", "ECAT", "GCAT", "MCAT"])
-
-
 def _imdb(train: Path, test: Path, words: Path, *labels: Path) -> Pair:
     vocabulary = read_vocabulary(words)
     of_train, of_test = (np.loadtxt(file, dtype=np.int64) for file in labels)
@@ -122,7 +118,7 @@ CORPORA: dict[str, Callable[..., Pair]] = {
     "sample": _sample,
     "20news": _feat,
     "reuters": _reuters,
-    "rcv1-sample": _rcv1_sample,
+    "rcv1-sample": partial(_feat, names=["(none)", "CCAT", "ECAT", "GCAT", "MCAT"]),
     "rcv1": load_rcv1,
     "imdb": _imdb,
 }
