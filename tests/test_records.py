@@ -14,6 +14,7 @@ import torch
 
 from gengs.runs.config import UNRECORDED, from_json, to_json
 from gengs.runs.json_lines import JsonLines, dumps, loads
+from gengs.runs.manifest import read_manifest
 from gengs.runs.records import RunFolder
 
 
@@ -47,12 +48,12 @@ def folder(tmp_path):
     """A run with three records, closed."""
     with RunFolder.open(tmp_path / "run", Config()) as run:
         for step in range(3):
-            run.append({"step": step})
+            run.records.append({"step": step})
     return tmp_path / "run"
 
 
 def test_a_new_folder_says_what_made_it(folder):
-    manifest = RunFolder.load_config(folder)
+    manifest = read_manifest(folder)
     assert manifest["experiment"] == "config" and manifest["seed"] == 4
     assert manifest["threads"] == torch.get_num_threads()
     assert set(manifest["versions"]) == {"gengs", "torch", "python"} and manifest["command"]
@@ -66,19 +67,19 @@ def test_resuming_keeps_records_and_forgets_the_torn_line(folder):
         file.write(b'{"step": 3, "lo')
     assert [r["step"] for r in RunFolder.load_records(folder)] == [0, 1, 2]
     with RunFolder.open(folder, Config(folder=Path("elsewhere")), resume=True) as run:
-        assert len(run) == 3 and run.notes == ()
-        run.append({"step": 3})
-        assert [r["step"] for r in run.records()] == [0, 1, 2, 3]
-        run.rewind(1)
-        run.append({"step": 9})
+        assert len(run.records) == 3 and run.notes == ()
+        run.records.append({"step": 3})
+        assert [r["step"] for r in run.records] == [0, 1, 2, 3]
+        run.records.rewind(1)
+        run.records.append({"step": 9})
         with pytest.raises(ValueError, match="at least 5 records"):
-            run.rewind(5)
+            run.records.rewind(5)
     assert (folder / "records.jsonl").read_bytes() == b'{"step": 0}\n{"step": 9}\n'
 
 
 def test_resume_without_a_run_begins_one(tmp_path):
     with RunFolder.open(tmp_path / "new", Config(), resume=True) as run:
-        assert len(run) == 0
+        assert len(run.records) == 0
 
 
 def test_an_existing_run_is_not_overwritten(folder):
@@ -118,7 +119,7 @@ def test_other_versions_are_noted(folder):
 
 def test_a_damaged_or_missing_config_is_an_error(folder, tmp_path):
     with pytest.raises(ValueError, match="not the folder of a run"):
-        RunFolder.load_config(tmp_path)
+        read_manifest(tmp_path)
     (folder / "config.json").write_text('{"experiment": ')
     with pytest.raises(ValueError, match="damaged"):
         RunFolder.open(folder, Config(), resume=True)

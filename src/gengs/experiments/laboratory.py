@@ -163,17 +163,17 @@ def _keep(folder: RunFolder, result: Measurement) -> None:
     content = result.to_dict()
     for row in content.pop("rows"):
         times = {"estimator": row["estimator"], "milliseconds": row.pop("milliseconds")}
-        folder.append_timing(times)
-        folder.append({"kind": "measurement", "step": 0, **content, **row})
+        folder.timings.append(times)
+        folder.records.append({"kind": "measurement", "step": 0, **content, **row})
 
 
 def _kept_rows(folder: RunFolder) -> list[Row]:
     """The estimators that a folder has, in the order in which they were measured."""
     from ..lab.measure import Row
 
-    times = {time["estimator"]: time["milliseconds"] for time in folder.timings()}
+    times = {time["estimator"]: time["milliseconds"] for time in folder.timings}
     rows = []
-    for record in folder.records():
+    for record in folder.records:
         found: dict[str, Any] = {**record, "milliseconds": times.get(record["estimator"])}
         for name, value in found.items():
             found[name] = math.nan if value is None else value

@@ -22,13 +22,8 @@ if TYPE_CHECKING:
 class Progress:
     """How far a run is: steps, rate, loss, time left; a context manager.
 
-    In a terminal it is a live bar; elsewhere a line every few seconds, and one at the end.
-
-    Args:
-        total: The number of steps.
-        start: The number of steps that are done already.
-        shown: Whether to show anything at all.
-        seconds: The least time between two lines.
+    In a terminal it is a live bar; elsewhere a line every few ``seconds``, and one at the end. The
+    rate counts from the step ``start``, where a run may have been resumed.
     """
 
     def __init__(

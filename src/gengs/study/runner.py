@@ -25,7 +25,7 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 from ..runs.atomic import write_atomically
-from ..runs.interruption import Interruption
+from ..runs.interruption import interruption
 from ..runs.machine import Machine
 from ..runs.sanitise import say
 from .backends import Backend
@@ -69,7 +69,7 @@ def run_study(
 
     with session:
         with (
-            Interruption(stop),
+            interruption(stop),
             Board(lambda: Status(shown, folder, session.running()), workers) as board,
             # The board has the terminal; Ray would print the logs of machines that are gone.
             redirect_stdout(io.StringIO()),
