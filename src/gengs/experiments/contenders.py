@@ -60,26 +60,23 @@ def contenders(
 ) -> list[Contender]:
     """The estimators of these names: the paper's (``RF*``), or calls (``GenGS(0.1)``), or ``all``.
 
-    Args:
-        names: The names.
-        family: The law's; ``all`` leaves out a search for the range of a finite one.
-        temperature: Of the Gumbel-softmax relaxations.
-        k: The evaluations of the multi-sample estimators.
-        mass: What GenGS NP keeps.
+    Of a finite family, ``all`` leaves out a search for its range. Multi-sample estimators make
+    ``k`` evaluations, GenGS NP keeps the mass.
     """
     roster = {contender.label.lower(): contender for contender in _roster(temperature, k, mass)}
     if list(names) == ["all"]:
         finite = family.level is None
         return [one for one in roster.values() if not (finite and one.mass is not None)]
-    groups = {type(one.make()): one.group for one in roster.values()}
-    chosen = []
+    groups: dict[type, Group] = {type(one.make()): one.group for one in roster.values()}
+    chosen: dict[str, Contender] = {}
     for name in names:
-        known = roster.get(name.lower())
-        group = groups.get(type((known or Contender(name, "steps", name)).make()), "steps")
-        chosen.append(known or Contender(name, group, name))
-        if [one.label for one in chosen].count(chosen[-1].label) > 1:
-            raise ValueError(f"expected each estimator once, but got {chosen[-1].label} again.")
-    return chosen
+        one = roster.get(name.lower())
+        if one is None:
+            one = Contender(name, groups.get(type(parse_estimator(name)), "steps"), name)
+        if one.label in chosen:
+            raise ValueError(f"expected each estimator once, but got {one.label} again.")
+        chosen[one.label] = one
+    return list(chosen.values())
 
 
 def _roster(temperature: float, k: int, mass: float) -> list[Contender]:

@@ -178,18 +178,16 @@ class Loop:
 
     def clip(self) -> float:
         """Clip each optimiser's gradient; the norm of all of them before that."""
-        squares = 0.0
+        norms = []
         for optimizer in self.optimizers:
-            if self.training.clip is None:
-                groups = optimizer.param_groups
-                grads = [p.grad for group in groups for p in group["params"] if p.grad is not None]
-                norm: Tensor | None = torch.nn.utils.get_total_norm(grads)
-            else:
-                norm = self.fabric.clip_gradients(
-                    self.module, optimizer, max_norm=self.training.clip, error_if_nonfinite=False
-                )
-            squares += 0.0 if norm is None else float(norm) ** 2
-        return math.sqrt(squares)
+            weights = [p for group in optimizer.param_groups for p in group["params"]]
+            grads = [p.grad for p in weights if p.grad is not None]
+            norm = nn.utils.get_total_norm(grads)
+            # a norm that is not finite would spoil the other gradients, too, and hide the culprit
+            if self.training.clip is not None and torch.isfinite(norm):
+                nn.utils.clip_grads_with_norm_(weights, self.training.clip, norm)
+            norms.append(float(norm))
+        return math.hypot(*norms)
 
     def note(self) -> None:
         """Record and evaluate, where it is time for that."""

@@ -48,10 +48,11 @@ class Estimate:
 
     def total(self, runs: Iterable[PlannedRun], workers: int) -> float | None:
         """How long runs take, ``workers`` at a time."""
-        seconds = [self.seconds(run) for run in runs]
-        known = [second for second in seconds if second is not None]
-        if len(known) < len(seconds):
-            return None
+        known = []
+        for run in runs:
+            if (seconds := self.seconds(run)) is None:
+                return None
+            known.append(seconds)
         return max(sum(known) / workers, max(known, default=0.0))
 
 

@@ -26,16 +26,9 @@ def look_at(folder: Path, run: PlannedRun, *, verify: bool = False) -> RunStatus
 
 
 class Status:
-    """The states of all runs of a study.
+    """The ``states`` of all runs of a study by id, and the ``errors`` of those that failed.
 
-    Args:
-        plan: The study.
-        folder: Its folder.
-        running: The runs in progress, with the seconds since they were started.
-
-    Attributes:
-        states: The state of each run, by id.
-        errors: The sentences that say why runs failed.
+    ``running`` has the runs in progress, with the seconds since they were started.
     """
 
     def __init__(self, plan: Plan, folder: Path, running: Mapping[str, float] = _NONE) -> None:
@@ -62,11 +55,7 @@ class Status:
 
 
 def refuse_conflicts(folder: Path, runs: Iterable[PlannedRun]) -> None:
-    """Refuse a study's folder in which a run's folder is damaged or holds another run.
-
-    Raises:
-        ValueError: The message names the first such run, what is wrong and what to do.
-    """
+    """Raise ``ValueError`` for the first run whose folder is damaged or holds another run."""
     looks = [(run, look_at(folder, run, verify=True)) for run in runs]
     found = [(run, look) for run, look in looks if look.state in CONFLICTS]
     if found:
