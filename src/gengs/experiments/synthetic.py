@@ -170,8 +170,8 @@ class Synthetic:
             if step == self.steps:
                 excess = descent.loss[-(self.steps // 4) - 1 :].mean(0) - problem.minimum
                 record |= _mean("excess", excess)
-                record |= {"minimum": problem.minimum, "group": contender.group}
-                record |= {"evaluations": descent.evaluations, "last": True}
+                record |= {"minimum": problem.minimum, "evaluations": descent.evaluations}
+                record["last"] = True
             yield record
 
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from safetensors.torch import save as to_safetensors
 from torch import Tensor, nn
 
 from .atomic import write_atomically
@@ -91,15 +92,13 @@ def save_weights(path: str | Path, modules: Mapping[str, nn.Module]) -> None:
 
     The same weights make the same bytes, whatever the process that wrote them.
     """
-    from safetensors.torch import save as to_bytes
-
     tensors = {
         f"{name}.{key}": value.detach().cpu().contiguous().clone()  # tied weights are written twice
         for name, module in modules.items()
         for key, value in module.state_dict().items()
         if isinstance(value, Tensor)
     }
-    write_atomically(Path(path), to_bytes(tensors))
+    write_atomically(Path(path), to_safetensors(tensors))
 
 
 def snapshot(task: Task, world: int) -> dict[str, Any]:

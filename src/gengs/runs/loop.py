@@ -113,8 +113,7 @@ class Loop:
         if self.saved != self.step:
             self.save()
         if self.run is not None:
-            files = {} if self.task.files is None else self.task.files()
-            for name, content in files.items():
+            for name, content in self.task.files().items():
                 write_atomically(self.run.path / name, content)
             checkpoint.save_weights(self.run.path / "weights.safetensors", self.task.modules)
         self.fabric.barrier()
@@ -209,8 +208,10 @@ class Loop:
             try:
                 with torch.no_grad():
                     self.append("evaluation", dict(self.task.evaluate()))
-                    if self.task.pictures is not None:
-                        self.show(self.task.pictures())
+                    for name, picture in self.task.pictures().items():
+                        write_atomically(self.run.path / f"{name}.png", png(picture))
+                        if self.tensorboard is not None:
+                            self.tensorboard.add_image(name, picture, self.step, dataformats="HW")
             except ValueError as error:  # torch's laws refuse NaN as a parameter
                 culprit = bad_parameter(self.task)
                 if culprit:
@@ -234,14 +235,6 @@ class Loop:
                 value = value.item()
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 self.tensorboard.add_scalar(f"{kind}/{name}", value, self.step)
-
-    def show(self, pictures: Mapping[str, Tensor]) -> None:
-        """Keep pictures, the newest of each name."""
-        for name, picture in pictures.items():
-            if self.run is not None:
-                write_atomically(self.run.path / f"{name}.png", png(picture))
-            if self.tensorboard is not None:
-                self.tensorboard.add_image(name, picture, self.step, dataformats="HW")
 
     def save(self) -> None:
         """Write the checkpoint; the records that it counts on come first."""

@@ -10,6 +10,7 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from PIL import Image
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
@@ -79,8 +80,6 @@ class Progress:
 
 def png(picture: Tensor) -> bytes:
     """A picture of grey values, ``uint8`` of shape ``(height, width)``, as a PNG file."""
-    from PIL import Image
-
     buffer = io.BytesIO()
     Image.fromarray(picture.numpy()).save(buffer, "png", optimize=True)
     return buffer.getvalue()

@@ -85,10 +85,10 @@ class Task:
     evaluate: Callable[[], Mapping[str, Any]] | None = None
     """Called without gradients, in evaluation mode, with random numbers of its own: how often it
     is called does not change the training."""
-    pictures: Callable[[], Mapping[str, Tensor]] | None = None
+    pictures: Callable[[], Mapping[str, Tensor]] = dict
     """Called with each evaluation, in the same way: grey pictures, ``uint8 (height, width)``, by
     name. The folder of the run keeps the last ones as PNG files, TensorBoard all."""
-    files: Callable[[], Mapping[str, bytes]] | None = None
+    files: Callable[[], Mapping[str, bytes]] = dict
     """Called at the end: files for the folder of the run, by name."""
     find_unused_parameters: bool = True
     """DDP's: whether a loss may leave out some parameters, as an estimator's own."""
@@ -202,9 +202,6 @@ def _open(
             run = RunFolder.open(folder, config, resume=resume, experiment=experiment)
         except (OSError, TypeError, ValueError) as error:
             refusal = error
-    refused = fabric.broadcast(refusal is not None)
-    if refusal is not None:
-        raise refusal
-    if refused:
-        raise SystemExit(1)
+    if fabric.broadcast(refusal is not None):
+        raise refusal or SystemExit(1)
     return run

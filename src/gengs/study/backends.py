@@ -15,6 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from joblib import Parallel, cpu_count, delayed, parallel_config
+
 from ..runs.machine import require_semaphores
 from .plan import PlannedRun
 from .session import Session
@@ -32,22 +34,16 @@ class Loky:
     def workers(self, after_death: bool = False) -> int:
         """How many runs at once."""
         require_semaphores(self.count or 2)
-        from joblib import cpu_count
-
         return self.count or int(cpu_count())
 
     @property
     def threads(self) -> int:
         """Of torch, for one run."""
-        from joblib import cpu_count
-
         told = os.environ.get("OMP_NUM_THREADS", "")
         return int(told) if told.isdigit() and int(told) else max(1, cpu_count() // self.workers())
 
     def map(self, runs: Sequence[PlannedRun], session: Session, workers: int) -> None:
         """Execute runs; raises if a worker dies."""
-        from joblib import parallel_config
-
         with (
             parallel_config(
                 backend="loky",
@@ -125,8 +121,6 @@ Backend = Loky | RayCluster
 
 
 def _map(runs: Sequence[PlannedRun], session: Session, **options: Any) -> None:
-    from joblib import Parallel, delayed
-
     Parallel(batch_size=1, **options)(delayed(execute)(run, session) for run in runs)
 
 

@@ -16,9 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ..runs.sanitise import printable, unheard
-from .estimate import duration, known_times, time_taken
+from .estimate import duration, known_times
 from .plan import PlannedRun
-from .status import State, Status
+from .status import State, Status, time_taken
 
 _STYLES = {"done": "green", "running": "bold", "failed": "red", "waiting": "dim"}
 
@@ -109,7 +109,7 @@ class Board:
         table.columns[2].justify = "right"
         for run in self._shown(status, room=max(3, self._console.height - 8)):
             state = status.states[run.id]
-            seconds = status.running.get(run.id) or time_taken(status.folder, run)
+            seconds = status.running.get(run.id) or time_taken(status.folder / "runs" / run.id)
             time = "" if seconds is None or state == "waiting" else duration(seconds)
             why = Text(printable(status.errors.get(run.id, "")))
             table.add_row(Text(printable(run.title)), Text(state, style=_STYLES[state]), time, why)

@@ -166,8 +166,8 @@ def _id(experiment: str, config: Any) -> str:
         for name, value in settings.items()
         if name not in usual or json.dumps(value, default=str) != json.dumps(usual[name])
     }
-    hashed = EXPERIMENTS[experiment].former_name or experiment
-    text = json.dumps([hashed, unusual], sort_keys=True, default=str)
+    first_name = "topics" if experiment == "nvpdef" else experiment  # ids outlive a new name
+    text = json.dumps([first_name, unusual], sort_keys=True, default=str)
     named = [settings[name] for name in EXPERIMENTS[experiment].named_by]
     words = re.sub(r"[^a-z0-9.]+", "-", "-".join(map(str, named)).lower()).strip("-.")
     return f"{words[:80]}-seed{config.seed}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

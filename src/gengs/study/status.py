@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["State", "Status", "look_at", "refuse_conflicts"]
+__all__ = ["State", "Status", "look_at", "refuse_conflicts", "time_taken"]
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,12 +10,11 @@ from typing import Literal
 
 from ..experiments.registry import EXPERIMENTS
 from ..runs.config import to_json
+from ..runs.json_lines import loads
 from ..runs.run_status import CONFLICTS, RunStatus, inspect_run
 from .plan import Plan, PlannedRun
 
 State = Literal["done", "running", "failed", "waiting"]
-
-_NONE: Mapping[str, float] = {}
 
 
 def look_at(folder: Path, run: PlannedRun, *, verify: bool = False) -> RunStatus:
@@ -25,14 +24,24 @@ def look_at(folder: Path, run: PlannedRun, *, verify: bool = False) -> RunStatus
     return inspect_run(path, run.experiment, settings, kind, verify=verify)
 
 
+def time_taken(path: Path) -> float | None:
+    """The seconds that the run in a folder has taken so far, if a study did it."""
+    try:
+        return float(loads((path / "timing.json").read_bytes())["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 class Status:
     """The ``states`` of all runs of a study by id, and the ``errors`` of those that failed.
 
     ``running`` has the runs in progress, with the seconds since they were started.
     """
 
-    def __init__(self, plan: Plan, folder: Path, running: Mapping[str, float] = _NONE) -> None:
-        self.plan, self.folder, self.running = plan, folder, running
+    def __init__(
+        self, plan: Plan, folder: Path, running: Mapping[str, float] | None = None
+    ) -> None:
+        self.plan, self.folder, self.running = plan, folder, running or {}
         self.states: dict[str, State] = {}
         self.errors: dict[str, str] = {}
         for run in plan.runs:
@@ -40,7 +49,7 @@ class Status:
             self.states[run.id] = "waiting"  # also what another command works on
             if found.state == "done":
                 self.states[run.id] = "done"
-            elif run.id in running:
+            elif run.id in self.running:
                 self.states[run.id] = "running"
             elif found.state == "failed":
                 self.states[run.id], self.errors[run.id] = "failed", found.reason

@@ -26,11 +26,11 @@ from typing import Literal
 from ..experiments.registry import EXPERIMENTS
 from ..runs.atomic import write_atomically
 from ..runs.interruption import stoppable
-from ..runs.json_lines import dumps, loads
+from ..runs.json_lines import write_json
 from ..runs.machine import limited_threads
 from .plan import PlannedRun
 from .session import Session
-from .status import look_at
+from .status import look_at, time_taken
 
 Outcome = Literal["done", "failed", "stopped", "busy"]
 
@@ -64,8 +64,10 @@ def execute(run: PlannedRun, session: Session) -> Outcome:
             session.stop()  # the signal was for the study
     finally:
         session.ended(run)
-    if outcome != "busy":
-        _add_time(session.folder_of(run), time.monotonic() - begin, session.threads)
+    path = session.folder_of(run)
+    if outcome != "busy" and path.exists():
+        seconds = (time_taken(path) or 0.0) + time.monotonic() - begin
+        write_json(path / "timing.json", {"seconds": round(seconds, 3), "threads": session.threads})
     return outcome
 
 
@@ -94,17 +96,6 @@ def _attempt(run: PlannedRun, session: Session) -> Outcome:
             write_atomically(path / "error.txt", error.encode())
             return "failed"
     return "stopped"
-
-
-def _add_time(path: Path, seconds: float, threads: int) -> None:
-    """Add to the time that the run has taken so far, kept for estimates."""
-    if not path.exists():
-        return
-    file = path / "timing.json"
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        seconds += float(loads(file.read_bytes())["seconds"])
-    content = {"seconds": round(seconds, 3), "threads": threads}
-    write_atomically(file, (dumps(content) + "\n").encode())
 
 
 _in_progress = threading.Lock()
