@@ -43,6 +43,12 @@ def edit_config(folder, change):
     file.write_text(json.dumps(content))
 
 
+def opened(path, config, **options):
+    """Open a folder, and close it again."""
+    with RunFolder.open(path, config, **options):
+        pass
+
+
 @pytest.fixture
 def folder(tmp_path):
     """A run with three records, closed."""
@@ -84,7 +90,7 @@ def test_resume_without_a_run_begins_one(tmp_path):
 
 def test_an_existing_run_is_not_overwritten(folder):
     with pytest.raises(ValueError, match="already holds a run"):
-        RunFolder.open(folder, Config())
+        opened(folder, Config())
     assert len(RunFolder.load_records(folder)) == 3
 
 
@@ -94,21 +100,21 @@ def test_a_changed_value_is_named(folder):
         (Config(inner=Inner(4)), r"inner: \{'width': 3\}, now \{'width': 4\}"),
     ]:
         with pytest.raises(ValueError, match=message):
-            RunFolder.open(folder, config, resume=True)
+            opened(folder, config, resume=True)
     with pytest.raises(ValueError, match="by the experiment 'config', not 'other'"):
-        RunFolder.open(folder, Config(), resume=True, experiment="other")
+        opened(folder, Config(), resume=True, experiment="other")
 
 
 def test_a_setting_that_there_is_not_is_named(folder):
     edit_config(folder, lambda content: content["config"].update(learnin_rate=1))
     with pytest.raises(ValueError, match=r"\(learnin_rate: 1, now no such setting\)"):
-        RunFolder.open(folder, Config(), resume=True)
+        opened(folder, Config(), resume=True)
 
 
 def test_an_integer_for_a_float_is_no_change(tmp_path):
-    RunFolder.open(tmp_path, Config(learning_rate=2)).close()
-    RunFolder.open(tmp_path, Config(learning_rate=2.0), resume=True).close()
-    RunFolder.open(tmp_path, Config(learning_rate=2), resume=True).close()
+    opened(tmp_path, Config(learning_rate=2))
+    opened(tmp_path, Config(learning_rate=2.0), resume=True)
+    opened(tmp_path, Config(learning_rate=2), resume=True)
 
 
 def test_other_versions_are_noted(folder):
@@ -122,26 +128,26 @@ def test_a_damaged_or_missing_config_is_an_error(folder, tmp_path):
         read_manifest(tmp_path)
     (folder / "config.json").write_text('{"experiment": ')
     with pytest.raises(ValueError, match="damaged"):
-        RunFolder.open(folder, Config(), resume=True)
+        opened(folder, Config(), resume=True)
     (folder / "config.json").write_text("{}")
     with pytest.raises(ValueError, match="has no settings in its config"):
-        RunFolder.open(folder, Config(), resume=True)
+        opened(folder, Config(), resume=True)
 
 
 @pytest.mark.parametrize("resume", [True, False])
 def test_a_foreign_folder_is_refused_untouched(tmp_path, resume):
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(ValueError, match=r"holds 'thesis\.tex'"):
-        RunFolder.open(tmp_path, Config(), resume=resume)
+        opened(tmp_path, Config(), resume=resume)
     assert [item.name for item in tmp_path.iterdir()] == ["thesis.tex"]
     with pytest.raises(ValueError, match="is a file"):
-        RunFolder.open(tmp_path / "thesis.tex", Config(), resume=resume)
+        opened(tmp_path / "thesis.tex", Config(), resume=resume)
 
 
 def test_the_beginning_of_a_run_is_not_foreign(tmp_path):
     (tmp_path / ".lock").touch()
     (tmp_path / ".config.json.partial").write_text("{")
-    RunFolder.open(tmp_path, Config()).close()
+    opened(tmp_path, Config())
 
 
 def test_a_folder_in_use_is_refused(folder):
@@ -149,8 +155,8 @@ def test_a_folder_in_use_is_refused(folder):
         RunFolder.open(folder, Config(), resume=True),
         pytest.raises(OSError, match="in use by another process"),
     ):
-        RunFolder.open(folder, Config(), resume=True)
-    RunFolder.open(folder, Config(), resume=True).close()  # free again
+        opened(folder, Config(), resume=True)
+    opened(folder, Config(), resume=True)  # free again
 
 
 def test_a_process_that_is_killed_frees_its_folder(tmp_path):
@@ -164,9 +170,9 @@ def test_a_process_that_is_killed_frees_its_folder(tmp_path):
     ) as owner:
         assert owner.stdout.readline() == "ready\n"
         with pytest.raises(OSError, match=f"pid {owner.pid}"):
-            RunFolder.open(tmp_path, Config())
+            opened(tmp_path, Config())
         owner.kill()
-    RunFolder.open(tmp_path, Config()).close()
+    opened(tmp_path, Config())
 
 
 def test_a_full_disk_keeps_all_whole_records(folder, monkeypatch):

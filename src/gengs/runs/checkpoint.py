@@ -45,15 +45,7 @@ class CheckpointError(OSError):
 
 
 def save(path: str | Path, state: Mapping[str, Any]) -> None:
-    """Write ``state`` atomically; ``TypeError`` if it holds anything but plain data.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     save(f"{folder}/checkpoint.pt", {"step": 3, "weight": torch.ones(2)})
-        ...     load(f"{folder}/checkpoint.pt")
-        {'step': 3, 'weight': tensor([1., 1.])}
-    """
+    """Write ``state`` atomically; ``TypeError`` if it holds anything but plain data."""
     _check_plain(state, "state")
     # In memory first: torch's writer does not survive a full disk, a plain write does.
     buffer = io.BytesIO()

@@ -11,6 +11,8 @@ Example:
     ...     folder: Path = dataclasses.field(default=Path("runs"), metadata=UNRECORDED)
     >>> to_json(Config())
     {'rate': 0.1}
+    >>> in_words(differences(Config, {"rate": 0.1}, {"rate": 0.2}))
+    'rate: 0.1, now 0.2'
     >>> from_json(Config, {"rat": 1})
     Traceback (most recent call last):
     ValueError: unknown key 'rat' in config; did you mean 'rate'?
@@ -100,14 +102,6 @@ def differences(
     The records may be of different ages: a setting that one side lacks was introduced after that
     side was written. Whoever introduces one gives it the default that changes nothing, so such a
     run had today's default; the class ``kind`` knows it (``None`` if there is none now).
-
-    Example:
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Config:
-        ...     rate: float = 0.1
-        ...     clip: float | None = None
-        >>> in_words(differences(Config, {"rate": 0.1}, {"rate": 0.2, "clip": None}))
-        'rate: 0.1, now 0.2'
     """
     if before == after:  # nearly always, and asked for every second while a study runs
         return {}

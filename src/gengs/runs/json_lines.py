@@ -65,19 +65,7 @@ def _number(value: Any) -> Any:
 
 
 class JsonLines:
-    """An append-only log; the file is made if there is none.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     log = JsonLines(Path(folder, "records.jsonl"))
-        ...     for step in range(3):
-        ...         log.append({"step": step})
-        ...     log.rewind(2)
-        ...     log.close()
-        ...     list(log)
-        [{'step': 0}, {'step': 1}]
-    """
+    """An append-only log; the file is made if there is none."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -121,10 +109,9 @@ class JsonLines:
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Sync and close; closing twice is fine."""
-        if not self._file.closed:
-            self.sync()
-            self._file.close()
+        """Sync and close."""
+        self.sync()
+        self._file.close()
 
     @staticmethod
     def read(path: Path) -> Iterator[dict[str, Any]]:

@@ -6,15 +6,7 @@ should not, but may change the last bits: they are noted, not refused.
 
 from __future__ import annotations
 
-__all__ = [
-    "command",
-    "difference",
-    "experiment_name",
-    "manifest",
-    "notes",
-    "read_manifest",
-    "resume_command",
-]
+__all__ = ["command", "experiment_name", "read_manifest", "resume_command"]
 
 import os
 import platform

@@ -25,15 +25,7 @@ def seed_everything(seed: int, stream: int = 0) -> None:
 
 
 def random_state() -> dict[str, Any]:
-    """The state of all generators, for a checkpoint.
-
-    Example:
-        >>> state = random_state()
-        >>> first = torch.rand(3)
-        >>> restore_random_state(state)
-        >>> bool((first == torch.rand(3)).all())
-        True
-    """
+    """The state of all generators, for a checkpoint."""
     _, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002
     return {
         "torch": torch.get_rng_state(),

@@ -17,22 +17,15 @@ one that was left alone. For that, a checkpoint keeps the number of records at i
 
 from __future__ import annotations
 
-__all__ = [
-    "COMPLETE",
-    "RunFolder",
-    "checksums",
-    "damage",
-    "folder_lock",
-    "has_begun",
-    "has_records",
-]
+__all__ = ["COMPLETE", "RunFolder", "checksums", "folder_lock"]
 
 import errno
 import hashlib
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +42,9 @@ COMPLETE = "complete.json"
 _RESULTS = ("config.json", "records.jsonl", "timings.jsonl", "weights.safetensors", "topics.json")
 
 
+@dataclass(frozen=True)
 class RunFolder:
-    """The folder of one run, open for writing; a context manager.
-
-    Nothing that the clock decides is a record: that is for the ``timings``. ``notes`` is what
-    differs from the process that began the run (versions, threads) and could change the bytes of
-    the result.
+    """The folder of one run, open for writing.
 
     Example:
         >>> import dataclasses, tempfile
@@ -69,21 +59,26 @@ class RunFolder:
         ...     run.records.append({"step": 2, "loss": float("nan")})
         ...     list(run.records)
         [{'step': 1, 'loss': 0.5}, {'step': 2, 'loss': nan}]
-        >>> RunFolder.open(f"{folder.name}/run", Toy(rate=0.2), resume=True)
+        >>> with RunFolder.open(f"{folder.name}/run", Toy(rate=0.2), resume=True):
+        ...     pass
         Traceback (most recent call last):
         ValueError: the run in ... was made with other settings (rate: 0.1, now 0.2): ...
         >>> folder.cleanup()
     """
 
-    def __init__(self, path: Path, lock: ExitStack, notes: tuple[str, ...] = ()) -> None:
-        self.path, self._lock, self.notes = path, lock, notes
-        self.records = JsonLines(path / "records.jsonl")
-        self.timings = JsonLines(path / "timings.jsonl")
+    path: Path
+    records: JsonLines
+    """Nothing that the clock decides."""
+    timings: JsonLines
+    notes: tuple[str, ...]
+    """What differs from the process that began the run (versions, threads) and could change the
+    bytes of the result."""
 
     @classmethod
+    @contextmanager
     def open(
         cls, path: str | Path, config: Any, *, resume: bool = False, experiment: str | None = None
-    ) -> RunFolder:
+    ) -> Iterator[RunFolder]:
         """Begin a run in a new or empty folder, or take up again the one that is there.
 
         Args:
@@ -97,13 +92,11 @@ class RunFolder:
                 a run although ``resume`` is false.
             OSError: If another process writes there.
         """
-        path = Path(path)
-        now = manifest(config, experiment)
+        path, now = Path(path), manifest(config, experiment)
+        then = now
         _refuse_foreign(path)
         path.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as stack:
-            stack.enter_context(folder_lock(path))
-            then = now
+        with folder_lock(path):
             if not (path / "config.json").exists() or not has_begun(path):
                 write_json(path / "config.json", now)
             elif not resume:
@@ -117,25 +110,17 @@ class RunFolder:
                 if reason:
                     raise ValueError(f"the run in {path} {reason}: choose another folder.")
                 (path / COMPLETE).unlink(missing_ok=True)  # until it is finished again
-            return cls(path, stack.pop_all(), notes(then, now))
+            with (
+                closing(JsonLines(path / "records.jsonl")) as records,
+                closing(JsonLines(path / "timings.jsonl")) as timings,
+            ):
+                yield cls(path, records, timings, notes(then, now))
 
     def finish(self) -> None:
         """Mark the run as complete: nothing is left to do, and later damage can be told."""
         self.records.sync()
         content = {"records": len(self.records), "sha256": checksums(self.path)}
         write_json(self.path / COMPLETE, content)
-
-    def close(self) -> None:
-        """Force all to the disk and let other processes in."""
-        self.records.close()
-        self.timings.close()
-        self._lock.close()
-
-    def __enter__(self) -> RunFolder:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     @staticmethod
     def load_records(path: str | Path) -> list[dict[str, Any]]:

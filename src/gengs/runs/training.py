@@ -15,17 +15,7 @@ over the steps since the record before, and the schedules' values after them; an
 
 from __future__ import annotations
 
-__all__ = [
-    "Data",
-    "Interrupted",
-    "Machine",
-    "NonFiniteError",
-    "Stateful",
-    "Task",
-    "Training",
-    "rehearse",
-    "train",
-]
+__all__ = ["Machine", "NonFiniteError", "Stateful", "Task", "Training", "rehearse", "train"]
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -46,9 +36,6 @@ from .machine import Machine, launch
 from .manifest import resume_command
 from .monitor import Progress
 from .records import RunFolder
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
 
 
 class Data(Protocol):
@@ -149,9 +136,15 @@ def train(
         asked = stack.enter_context(interruption())
         fabric = machine.fabric(task.find_unused_parameters)
         launch(fabric)
-        run = _open(fabric, folder, config, machine.resume, experiment)
-        if run is not None:
-            stack.enter_context(run)
+        opened = RunFolder.open(folder, config, resume=machine.resume, experiment=experiment)
+        run, refusal = None, None
+        if fabric.is_global_zero:
+            try:
+                run = stack.enter_context(opened)
+            except (OSError, TypeError, ValueError) as error:
+                refusal = error
+        if fabric.broadcast(refusal is not None):  # then the other processes end without a word
+            raise refusal or SystemExit(1)
         loop = Loop(fabric, task, training, machine, seed, run)
         loop.progress = stack.enter_context(
             Progress(training.steps, loop.step, shown=machine.progress and run is not None)
@@ -190,18 +183,3 @@ def rehearse(task: Task, training: Training, steps: int = 4) -> float:
         loop.advance(Event())
         clock.append(time.perf_counter())
     return min(after - before for before, after in pairwise(clock)) * training.steps
-
-
-def _open(
-    fabric: Fabric, folder: str | Path, config: Any, resume: bool, experiment: str | None
-) -> RunFolder | None:
-    """The folder, in the first process; where it is refused, the others end without a word."""
-    run, refusal = None, None
-    if fabric.is_global_zero:
-        try:
-            run = RunFolder.open(folder, config, resume=resume, experiment=experiment)
-        except (OSError, TypeError, ValueError) as error:
-            refusal = error
-    if fabric.broadcast(refusal is not None):
-        raise refusal or SystemExit(1)
-    return run

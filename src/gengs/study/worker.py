@@ -21,7 +21,6 @@ import threading
 import time
 import traceback
 from pathlib import Path
-from typing import Literal
 
 from ..experiments.registry import EXPERIMENTS
 from ..runs.atomic import write_atomically
@@ -32,8 +31,6 @@ from .plan import PlannedRun
 from .session import Session
 from .status import look_at, time_taken
 
-Outcome = Literal["done", "failed", "stopped", "busy"]
-
 # A worker that was killed may hold its lock for a moment longer.
 _PATIENCE = 15.0
 
@@ -42,7 +39,7 @@ class NotSharedError(OSError):
     """A worker cannot see the study's folder."""
 
 
-def execute(run: PlannedRun, session: Session) -> Outcome:
+def execute(run: PlannedRun, session: Session) -> None:
     """Do what is left to do of a run; never raises for what the run itself does."""
     if not (session.folder / "plan.json").exists():
         raise NotSharedError(
@@ -52,26 +49,24 @@ def execute(run: PlannedRun, session: Session) -> Outcome:
     if not session.is_here:
         _watch(session)
     if look_at(session.folder, run).state == "done":
-        return "done"
+        return
+    path, begin, ours = session.folder_of(run), time.monotonic(), True
     session.started(run)
-    begin = time.monotonic()
     try:
         with limited_threads(session.threads), _in_progress, stoppable():
-            outcome = _attempt(run, session)
+            ours = _attempt(run, session)
     except (SystemExit, KeyboardInterrupt):  # the first, where it could save itself
-        outcome = "stopped"
         if session.is_here:
             session.stop()  # the signal was for the study
     finally:
         session.ended(run)
-    path = session.folder_of(run)
-    if outcome != "busy" and path.exists():
+    if ours and path.exists():
         seconds = (time_taken(path) or 0.0) + time.monotonic() - begin
         write_json(path / "timing.json", {"seconds": round(seconds, 3), "threads": session.threads})
-    return outcome
 
 
-def _attempt(run: PlannedRun, session: Session) -> Outcome:
+def _attempt(run: PlannedRun, session: Session) -> bool:
+    """Whether the run was ours to do: not in the hands of another process."""
     path, patience = session.folder_of(run), time.monotonic() + _PATIENCE
     (path / "error.txt").unlink(missing_ok=True)
     # Asked once the watch can see that a run is in progress: one of the two sees the other.
@@ -83,10 +78,10 @@ def _attempt(run: PlannedRun, session: Session) -> Outcome:
                 experiment.run(run.config, path, session.data_dir, session.machine)
             if look_at(session.folder, run).state != "done":
                 raise RuntimeError(f"the run ended, but {path} is not complete.")
-            return "done"
+            return True
         except BlockingIOError:  # the folder is locked
             if time.monotonic() > patience:
-                return "busy"
+                return False
             time.sleep(0.5)
         except Exception:
             error, output = traceback.format_exc(), said.getvalue()
@@ -94,8 +89,8 @@ def _attempt(run: PlannedRun, session: Session) -> Outcome:
                 error += f"\nIts last output:\n{output[-4000:]}"
             path.mkdir(parents=True, exist_ok=True)
             write_atomically(path / "error.txt", error.encode())
-            return "failed"
-    return "stopped"
+            return True
+    return True
 
 
 _in_progress = threading.Lock()
