@@ -30,7 +30,7 @@ from ..runs.machine import Machine
 from ..runs.sanitise import say
 from .backends import Backend
 from .board import Board
-from .plan import Plan, PlannedRun, check_folder, write_plan
+from .plan import Plan, PlannedRun, check_folder, read_plan, write_plan
 from .session import Session
 from .status import Status
 from .worker import NotSharedError
@@ -50,7 +50,8 @@ def run_study(
         The status of the study afterwards, and whether it was interrupted.
     """
     check_folder(folder, plan)
-    write_plan(folder, plan)
+    if not (folder / "plan.json").exists() or read_plan(folder) != plan:
+        write_plan(folder, plan)  # not under the feet of another command that does the same study
     folder = folder.resolve()
     workers = backend.workers()
     data_dir = data_dir and data_dir.resolve()
