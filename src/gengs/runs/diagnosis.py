@@ -36,10 +36,7 @@ def bad_parameter(task: Task) -> str:
 
 
 def bad_forward(task: Task, batch: Any) -> str:
-    """The name of the first tensor of a step that is not finite, or nothing.
-
-    Put the random generators back to before the step first.
-    """
+    """The name of the first tensor of a step that is not finite, or nothing."""
     buffers = ((f"the buffer {name}", buffer) for name, buffer in _named(task, "buffers"))
     found = bad_parameter(task) or _first(buffers) or _first(_tensors(batch, "the batch"))
     if found:
