@@ -14,6 +14,7 @@ import torch
 
 from gengs.runs.config import UNRECORDED, from_json, to_json
 from gengs.runs.json_lines import JsonLines, dumps, loads
+from gengs.runs.manifest import read_manifest
 from gengs.runs.records import RunFolder
 
 
@@ -42,17 +43,23 @@ def edit_config(folder, change):
     file.write_text(json.dumps(content))
 
 
+def opened(path, config, **options):
+    """Open a folder, and close it again."""
+    with RunFolder.open(path, config, **options):
+        pass
+
+
 @pytest.fixture
 def folder(tmp_path):
     """A run with three records, closed."""
     with RunFolder.open(tmp_path / "run", Config()) as run:
         for step in range(3):
-            run.append({"step": step})
+            run.records.append({"step": step})
     return tmp_path / "run"
 
 
 def test_a_new_folder_says_what_made_it(folder):
-    manifest = RunFolder.load_config(folder)
+    manifest = read_manifest(folder)
     assert manifest["experiment"] == "config" and manifest["seed"] == 4
     assert manifest["threads"] == torch.get_num_threads()
     assert set(manifest["versions"]) == {"gengs", "torch", "python"} and manifest["command"]
@@ -66,24 +73,24 @@ def test_resuming_keeps_records_and_forgets_the_torn_line(folder):
         file.write(b'{"step": 3, "lo')
     assert [r["step"] for r in RunFolder.load_records(folder)] == [0, 1, 2]
     with RunFolder.open(folder, Config(folder=Path("elsewhere")), resume=True) as run:
-        assert len(run) == 3 and run.notes == ()
-        run.append({"step": 3})
-        assert [r["step"] for r in run.records()] == [0, 1, 2, 3]
-        run.rewind(1)
-        run.append({"step": 9})
+        assert len(run.records) == 3 and run.notes == ()
+        run.records.append({"step": 3})
+        assert [r["step"] for r in run.records] == [0, 1, 2, 3]
+        run.records.rewind(1)
+        run.records.append({"step": 9})
         with pytest.raises(ValueError, match="at least 5 records"):
-            run.rewind(5)
+            run.records.rewind(5)
     assert (folder / "records.jsonl").read_bytes() == b'{"step": 0}\n{"step": 9}\n'
 
 
 def test_resume_without_a_run_begins_one(tmp_path):
     with RunFolder.open(tmp_path / "new", Config(), resume=True) as run:
-        assert len(run) == 0
+        assert len(run.records) == 0
 
 
 def test_an_existing_run_is_not_overwritten(folder):
     with pytest.raises(ValueError, match="already holds a run"):
-        RunFolder.open(folder, Config())
+        opened(folder, Config())
     assert len(RunFolder.load_records(folder)) == 3
 
 
@@ -93,21 +100,21 @@ def test_a_changed_value_is_named(folder):
         (Config(inner=Inner(4)), r"inner: \{'width': 3\}, now \{'width': 4\}"),
     ]:
         with pytest.raises(ValueError, match=message):
-            RunFolder.open(folder, config, resume=True)
+            opened(folder, config, resume=True)
     with pytest.raises(ValueError, match="by the experiment 'config', not 'other'"):
-        RunFolder.open(folder, Config(), resume=True, experiment="other")
+        opened(folder, Config(), resume=True, experiment="other")
 
 
 def test_a_setting_that_there_is_not_is_named(folder):
     edit_config(folder, lambda content: content["config"].update(learnin_rate=1))
     with pytest.raises(ValueError, match=r"\(learnin_rate: 1, now no such setting\)"):
-        RunFolder.open(folder, Config(), resume=True)
+        opened(folder, Config(), resume=True)
 
 
 def test_an_integer_for_a_float_is_no_change(tmp_path):
-    RunFolder.open(tmp_path, Config(learning_rate=2)).close()
-    RunFolder.open(tmp_path, Config(learning_rate=2.0), resume=True).close()
-    RunFolder.open(tmp_path, Config(learning_rate=2), resume=True).close()
+    opened(tmp_path, Config(learning_rate=2))
+    opened(tmp_path, Config(learning_rate=2.0), resume=True)
+    opened(tmp_path, Config(learning_rate=2), resume=True)
 
 
 def test_other_versions_are_noted(folder):
@@ -118,29 +125,29 @@ def test_other_versions_are_noted(folder):
 
 def test_a_damaged_or_missing_config_is_an_error(folder, tmp_path):
     with pytest.raises(ValueError, match="not the folder of a run"):
-        RunFolder.load_config(tmp_path)
+        read_manifest(tmp_path)
     (folder / "config.json").write_text('{"experiment": ')
     with pytest.raises(ValueError, match="damaged"):
-        RunFolder.open(folder, Config(), resume=True)
+        opened(folder, Config(), resume=True)
     (folder / "config.json").write_text("{}")
     with pytest.raises(ValueError, match="has no settings in its config"):
-        RunFolder.open(folder, Config(), resume=True)
+        opened(folder, Config(), resume=True)
 
 
 @pytest.mark.parametrize("resume", [True, False])
 def test_a_foreign_folder_is_refused_untouched(tmp_path, resume):
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(ValueError, match=r"holds 'thesis\.tex'"):
-        RunFolder.open(tmp_path, Config(), resume=resume)
+        opened(tmp_path, Config(), resume=resume)
     assert [item.name for item in tmp_path.iterdir()] == ["thesis.tex"]
     with pytest.raises(ValueError, match="is a file"):
-        RunFolder.open(tmp_path / "thesis.tex", Config(), resume=resume)
+        opened(tmp_path / "thesis.tex", Config(), resume=resume)
 
 
 def test_the_beginning_of_a_run_is_not_foreign(tmp_path):
     (tmp_path / ".lock").touch()
     (tmp_path / ".config.json.partial").write_text("{")
-    RunFolder.open(tmp_path, Config()).close()
+    opened(tmp_path, Config())
 
 
 def test_a_folder_in_use_is_refused(folder):
@@ -148,8 +155,8 @@ def test_a_folder_in_use_is_refused(folder):
         RunFolder.open(folder, Config(), resume=True),
         pytest.raises(OSError, match="in use by another process"),
     ):
-        RunFolder.open(folder, Config(), resume=True)
-    RunFolder.open(folder, Config(), resume=True).close()  # free again
+        opened(folder, Config(), resume=True)
+    opened(folder, Config(), resume=True)  # free again
 
 
 def test_a_process_that_is_killed_frees_its_folder(tmp_path):
@@ -163,9 +170,9 @@ def test_a_process_that_is_killed_frees_its_folder(tmp_path):
     ) as owner:
         assert owner.stdout.readline() == "ready\n"
         with pytest.raises(OSError, match=f"pid {owner.pid}"):
-            RunFolder.open(tmp_path, Config())
+            opened(tmp_path, Config())
         owner.kill()
-    RunFolder.open(tmp_path, Config()).close()
+    opened(tmp_path, Config())
 
 
 def test_a_full_disk_keeps_all_whole_records(folder, monkeypatch):

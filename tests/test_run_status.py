@@ -21,7 +21,7 @@ class Config:
 def folder(tmp_path):
     """A finished run."""
     with RunFolder.open(tmp_path / "run", Config(), experiment="toy") as run:
-        run.append({"step": 1})
+        run.records.append({"step": 1})
         (run.path / "samples.png").write_bytes(b"picture")
         run.finish()
     return tmp_path / "run"

@@ -16,6 +16,7 @@ from gengs.experiments.quadratic import FAMILIES, Quadratic
 from gengs.experiments.synthetic import Synthetic
 from gengs.report.curves import descent_curves
 from gengs.report.record_columns import read_records
+from gengs.runs.manifest import read_manifest
 from gengs.runs.records import RunFolder
 
 TINY = ["--seeds", "3", "--steps", "12", "--every", "6", "--gradients", "4",
@@ -148,7 +149,7 @@ def test_the_command_writes_records_figures_and_tables(tmp_path):
     table = (out / "table.md").read_text()
     assert table.count("\n| ") == len(rows) + 1 and "Mean ± one standard error." in table
     assert (out / "table.csv").read_text().startswith("estimator,excess")
-    config = RunFolder.load_config(out)
+    config = read_manifest(out)
     assert config["seed"] == 0 and "synthetic --seeds 3" in config["command"]
     records = RunFolder.load_records(out)
     assert len(records) == 13 * len(rows)

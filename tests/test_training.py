@@ -224,6 +224,14 @@ def test_a_bad_result_parameter_or_gradient_is_named(tmp_path):
     bad = replace(task, step=lambda batch: (model[2].bias * 0).sum().sqrt())
     with pytest.raises(NonFiniteError, match=r"step 1: the gradient of model\.2\.bias is nan"):
         run_toy(tmp_path / "gradient", bad)
+    # clipping does not spoil the gradients that come before it
+
+    def step(batch):
+        return model(batch[0]).mean() + (model[2].bias * 0).sum().sqrt()
+
+    bad = replace(task, step=step)
+    with pytest.raises(NonFiniteError, match=r"step 1: the gradient of model\.2\.bias is nan"):
+        run_toy(tmp_path / "clipped", bad, clip=1.0)
     with torch.no_grad():
         model[2].bias.fill_(math.inf)
     with pytest.raises(NonFiniteError, match=r"the parameter model\.2\.bias is infinite"):

@@ -51,12 +51,12 @@ def vae_run(folder, value=100.0, config=None, *, done=True, steps=5, experiment=
     with RunFolder.open(folder, config or Config(), experiment=experiment) as run:
         for step in range(10, 10 * steps + 1, 10):
             now = value + 50 / step
-            run.append({"kind": "train", "step": step, "loss": now, "gradient_norm": 1.0})
-            run.append_timing({"kind": "train", "step": step, "seconds": step / 10})
+            run.records.append({"kind": "train", "step": step, "loss": now, "gradient_norm": 1.0})
+            run.timings.append({"kind": "train", "step": step, "seconds": step / 10})
             numbers = {"nelbo_train": now, "nelbo_test": now + 1, "relaxed_train": now - 2}
-            run.append({"kind": "evaluation", "step": step, **numbers})
+            run.records.append({"kind": "evaluation", "step": step, **numbers})
         last = {"nelbo_train": value, "nelbo_test": value + 1, "relaxed_train": value - 2}
-        run.append({"kind": "evaluation", "step": 10 * steps + 10, **last})
+        run.records.append({"kind": "evaluation", "step": 10 * steps + 10, **last})
     if done:
         (folder / "weights.safetensors").write_bytes(b"weights")
         finish(folder)
@@ -74,8 +74,8 @@ def synthetic_run(folder, labels=("RF", "mid-CDF"), law="poisson"):
                 if step == 20:
                     record |= {"excess": 0.5 / rank, "excess_se": 0.05, "minimum": 0.5}
                     record |= {"group": "steps", "evaluations": rank, "last": True}
-                run.append(record)
-            run.append_timing({"estimator": label, "milliseconds": 1.5 * rank})
+                run.records.append(record)
+            run.timings.append({"estimator": label, "milliseconds": 1.5 * rank})
     finish(folder)
     return folder
 
@@ -90,8 +90,8 @@ def measure_run(folder, labels=("RLOO(4)", "MidCDF"), law="poisson(3)"):
                 "variance": rank * 2.0,
             }
             row |= {"error": 1.0, "cosine": 0.9, "evaluations": 4, "replicates": 500}
-            run.append({"kind": "measurement", "step": 0, "exact": [1.8], **row})
-            run.append_timing({"estimator": label, "milliseconds": 0.5})
+            run.records.append({"kind": "measurement", "step": 0, "exact": [1.8], **row})
+            run.timings.append({"estimator": label, "milliseconds": 0.5})
     finish(folder)
     return folder
 
@@ -101,7 +101,7 @@ def topics_run(folder, words=("gene", "cell"), estimator="MidCDF"):
     with RunFolder.open(folder, config, experiment="topics") as run:
         for step in (10, 20):
             numbers = {"perplexity_test": 900.0 + step, "perplexity_relaxed": 880.0, "npmi": 0.1}
-            run.append({"kind": "evaluation", "step": step, **numbers})
+            run.records.append({"kind": "evaluation", "step": step, **numbers})
     (folder / "weights.safetensors").write_bytes(b"weights")
     topics = [{"words": list(words), "weights": [2.0, 1.0]}, {"words": ["x"], "weights": []}]
     children = [{"topic": 0}, {"topic": 1}]

@@ -58,7 +58,7 @@ def test_a_run_that_diverged_is_counted_apart(tmp_path):
         config = Config(seed=seed)
         runs[f"r{seed}"] = (config, labels())
         with RunFolder.open(tmp_path / "s/runs" / f"r{seed}", config, experiment="vae") as run:
-            run.append({"kind": "evaluation", "step": 1, "nelbo_train": value})
+            run.records.append({"kind": "evaluation", "step": 1, "nelbo_train": value})
             run.finish()
     contents = make_contents([study(tmp_path / "s", runs)])
     one = summaries(contents)["Pois(2)", "GenGS", "nelbo_train"]

@@ -132,7 +132,7 @@ class Fragile:
             for run in filter(None, pair):
                 session.ended(run)
                 with RunFolder.open(session.folder_of(run), run.config) as folder:
-                    folder.append({"step": 0})
+                    folder.records.append({"step": 0})
                     folder.finish()
 
 

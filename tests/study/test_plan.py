@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
@@ -11,9 +12,10 @@ from gengs.experiments.nvpdef_experiment import NvpdefConfig
 from gengs.experiments.quadratic import FAMILIES
 from gengs.experiments.registry import EXPERIMENTS
 from gengs.experiments.vae import VaeConfig
-from gengs.study.built_in import BUDGETS, PLANS, built_in
+from gengs.study.built_in import PLANS, built_in
 from gengs.study.paper import ROWS, TABLE1, TABLE2
 from gengs.study.plan import Plan, PlannedRun, read_plan, write_plan
+from gengs.study.study_command import Budget
 from gengs.study.study_file import read_study
 from gengs.study.table1 import COLUMNS
 
@@ -32,7 +34,7 @@ def test_an_id_tells_all_settings_apart_but_not_labels():
     assert len(ids) == len(others) and run.id not in ids
 
 
-@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("budget", get_args(Budget))
 @pytest.mark.parametrize("name", PLANS)
 def test_a_built_in_plan_survives_its_file(name, budget, tmp_path):
     plan = built_in(name, budget)

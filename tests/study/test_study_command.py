@@ -197,7 +197,7 @@ def test_lines_count_up_although_several_runs_ended_at_once(tmp_path, capsys):
         for run in plan.runs:
             path = tmp_path / "runs" / run.id
             with RunFolder.open(path, run.config) as folder:
-                folder.append({"step": 0})
+                folder.records.append({"step": 0})
             (path / "complete.json").touch()
         looks.append(Status(plan, tmp_path))
     lines = capsys.readouterr().out.splitlines()

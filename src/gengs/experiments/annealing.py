@@ -17,24 +17,15 @@ from ..estimators.spec import parse_call
 def anneal(
     estimators: Iterable[tuple[str, nn.Module]], ends: tuple[float, float], steps: int
 ) -> dict[str, Any]:
-    """One temperature that falls, for each GenGS that was not given its own, by its name.
+    """One temperature that falls over so many steps, for each GenGS that was not given its own.
 
-    Args:
-        estimators: As they were typed, and as they were made.
-        ends: The first temperature and the last.
-        steps: How many steps lie between.
+    The estimators are given as they were typed, and as they were made.
     """
-    followers = [
-        estimator
-        for text, estimator in estimators
-        if isinstance(estimator, GenGS) and not _has_its_own(text)
-    ]
-    if not followers:
-        return {}
-    schedule = Exponential(*ends, steps=steps)
-    for follower in followers:
-        follower.temperature = schedule
-    return {"temperature": schedule}
+    schedule, followed = Exponential(*ends, steps=steps), False
+    for text, estimator in estimators:
+        if isinstance(estimator, GenGS) and not _has_its_own(text):
+            estimator.temperature, followed = schedule, True
+    return {"temperature": schedule} if followed else {}
 
 
 def warm_up(model: Any, steps: int) -> dict[str, Any]:

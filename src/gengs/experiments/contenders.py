@@ -6,12 +6,11 @@ other the law itself.
 
 from __future__ import annotations
 
-__all__ = ["Contender", "Group", "contenders"]
+__all__ = ["Contender", "contenders"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 from torch.distributions import Distribution, Independent
 
@@ -19,8 +18,6 @@ from ..distributions.truncation import truncate
 from ..estimators.base import Estimator
 from ..estimators.spec import parse_estimator
 from .quadratic import CountFamily
-
-Group = Literal["score function", "sums", "relaxed control", "GenGS", "relaxation", "steps"]
 
 _TABLES = ("any law, as a table of atoms", "few joint outcomes")  # what an estimator may need
 
@@ -31,8 +28,6 @@ class Contender:
 
     label: str
     """What the paper calls it."""
-    group: Group
-    """What kind of estimator it is."""
     call: str
     """The estimator with its settings."""
     mass: float | None = None
@@ -60,52 +55,47 @@ def contenders(
 ) -> list[Contender]:
     """The estimators of these names: the paper's (``RF*``), or calls (``GenGS(0.1)``), or ``all``.
 
-    Args:
-        names: The names.
-        family: The law's; ``all`` leaves out a search for the range of a finite one.
-        temperature: Of the Gumbel-softmax relaxations.
-        k: The evaluations of the multi-sample estimators.
-        mass: What GenGS NP keeps.
+    Of a finite family, ``all`` leaves out a search for its range. Multi-sample estimators make
+    ``k`` evaluations, GenGS NP keeps the mass.
     """
     roster = {contender.label.lower(): contender for contender in _roster(temperature, k, mass)}
     if list(names) == ["all"]:
         finite = family.level is None
         return [one for one in roster.values() if not (finite and one.mass is not None)]
-    groups = {type(one.make()): one.group for one in roster.values()}
-    chosen = []
+    chosen: dict[str, Contender] = {}
     for name in names:
-        known = roster.get(name.lower())
-        group = groups.get(type((known or Contender(name, "steps", name)).make()), "steps")
-        chosen.append(known or Contender(name, group, name))
-        if [one.label for one in chosen].count(chosen[-1].label) > 1:
-            raise ValueError(f"expected each estimator once, but got {chosen[-1].label} again.")
-    return chosen
+        one = roster.get(name.lower()) or Contender(name, name)
+        one.make()  # refuses a name that there is not
+        if one.label in chosen:
+            raise ValueError(f"expected each estimator once, but got {one.label} again.")
+        chosen[one.label] = one
+    return list(chosen.values())
 
 
 def _roster(temperature: float, k: int, mass: float) -> list[Contender]:
     tau = temperature
     return [
-        Contender("RF", "score function", "REINFORCE"),
-        Contender("RF*", "score function", "RLOO"),
+        Contender("RF", "REINFORCE"),
+        Contender("RF*", "RLOO"),
         # its division by a running standard deviation is a change of the step size, which Adam
         # undoes; left out, so that its gradients can be compared with the exact one
-        Contender("NVIL", "score function", "NVIL(normalise=False)"),
-        Contender("MuProp", "score function", "MuProp"),
-        Contender("VIMCO", "score function", f"VIMCO({k})"),
-        Contender("DetRB", "sums", f"DetRB({k})"),
-        Contender("DetRB*", "sums", f"DetRB({k}, baseline=True)"),
-        Contender("StoRB", "sums", f"StoRB({k})"),
-        Contender("StoRB*", "sums", f"StoRB({k}, baseline=True)"),
-        Contender("UnOrd", "sums", f"UnOrd({k})"),
-        Contender("REBAR", "relaxed control", f"REBAR({tau})"),
-        Contender("RELAX", "relaxed control", f"RELAX({tau})"),
-        Contender("GenGS", "GenGS", f"GenGS({tau})"),
-        Contender("GenGS ST", "GenGS", f"GenGS({tau}, hard=True)"),
-        Contender("GenGS NP", "GenGS", f"GenGS({tau})", mass),
-        Contender("IGR", "relaxation", "IGR"),
-        Contender("Gumbel-Rao", "relaxation", f"GumbelRao({tau})"),
-        Contender("ReinMax", "relaxation", "ReinMax"),
-        Contender("EAT", "relaxation", f"ArrivalTimes({tau})"),
-        Contender("Finite differences", "steps", "FiniteDifference"),
-        Contender("mid-CDF", "steps", "MidCDF"),
+        Contender("NVIL", "NVIL(normalise=False)"),
+        Contender("MuProp", "MuProp"),
+        Contender("VIMCO", f"VIMCO({k})"),
+        Contender("DetRB", f"DetRB({k})"),
+        Contender("DetRB*", f"DetRB({k}, baseline=True)"),
+        Contender("StoRB", f"StoRB({k})"),
+        Contender("StoRB*", f"StoRB({k}, baseline=True)"),
+        Contender("UnOrd", f"UnOrd({k})"),
+        Contender("REBAR", f"REBAR({tau})"),
+        Contender("RELAX", f"RELAX({tau})"),
+        Contender("GenGS", f"GenGS({tau})"),
+        Contender("GenGS ST", f"GenGS({tau}, hard=True)"),
+        Contender("GenGS NP", f"GenGS({tau})", mass),
+        Contender("IGR", "IGR"),
+        Contender("Gumbel-Rao", f"GumbelRao({tau})"),
+        Contender("ReinMax", "ReinMax"),
+        Contender("EAT", f"ArrivalTimes({tau})"),
+        Contender("Finite differences", "FiniteDifference"),
+        Contender("mid-CDF", "MidCDF"),
     ]

@@ -63,10 +63,7 @@ class Descent:
 
 
 def descend(config: Synthetic, problem: Quadratic, contender: Contender) -> Descent:
-    """Minimise the problem with one estimator, as the configuration says.
-
-    The state of torch's random generator is put back afterwards.
-    """
+    """Minimise the problem with one estimator; torch's random generator is put back afterwards."""
     level = config.level or problem.family.level
     with torch.random.fork_rng(devices=[]):
         # an estimator's numbers do not depend on which others are compared
@@ -111,13 +108,10 @@ class _Team:
         """One estimate for each seed: ``theta (..., seeds, dimension)`` to ``(..., seeds)``."""
         axis = theta.dim() - 2 - self.problem.event_dim
         parts = theta.chunk(len(self.estimators), axis)
-        values = [
-            estimator.expect(
-                cost or self.problem.cost,
-                self.contender.law(self.problem.law(part), self.level),
-            )
-            for estimator, part in zip(self.estimators, parts, strict=True)
-        ]
+        values = []
+        for estimator, part in zip(self.estimators, parts, strict=True):
+            law = self.contender.law(self.problem.law(part), self.level)
+            values.append(estimator.expect(cost or self.problem.cost, law))
         return values[0] if len(values) == 1 else torch.cat(values, -1)
 
     def quality(self, theta: Tensor, step: int, gradients: int) -> Quality:

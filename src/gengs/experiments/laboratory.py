@@ -79,8 +79,8 @@ class Measure:
         q = law if self.level is None else truncate(law, self.level)
         cost = named_cost(self.cost, self.target, self.seed)
         estimators = self._estimators(cost, q)
-        folder = None if self.out is None else RunFolder.open(self.out, self, resume=self.resume)
-        with nullcontext() if folder is None else folder:
+        opened = RunFolder.open(self.out, self, resume=self.resume) if self.out else nullcontext()
+        with opened as folder:
             rows = [] if folder is None else _kept_rows(folder)
             result = None
             try:
@@ -120,23 +120,14 @@ class Measure:
         """One estimator; what will take long is announced."""
         from ..lab.measure import measure
 
-        def measured(replicates: int) -> Row:
-            found = measure(
-                *(cost, q, estimator),
-                replicates=replicates,
-                exact=exact,
-                warm_up=self.warm_up,
-                seed=self.seed,
-            )
-            return found.rows[0]
-
+        settings: dict[str, Any] = {"exact": exact, "warm_up": self.warm_up, "seed": self.seed}
         begin, few = time.monotonic(), min(self.replicates, 50)
-        name = measured(few).estimator
+        name = measure(cost, q, estimator, replicates=few, **settings).rows[0].estimator
         seconds = (time.monotonic() - begin) * self.replicates / few
         if seconds > _LONG:
             most = timedelta(seconds=round(seconds))
             say(f"measuring {name}: this takes up to {most}", error=True)
-        return measured(self.replicates)
+        return measure(cost, q, estimator, replicates=self.replicates, **settings).rows[0]
 
     def _print(self, result: Measurement) -> None:
         say(json.dumps(result.to_dict(), indent=2) if self.json else result)
@@ -163,17 +154,17 @@ def _keep(folder: RunFolder, result: Measurement) -> None:
     content = result.to_dict()
     for row in content.pop("rows"):
         times = {"estimator": row["estimator"], "milliseconds": row.pop("milliseconds")}
-        folder.append_timing(times)
-        folder.append({"kind": "measurement", "step": 0, **content, **row})
+        folder.timings.append(times)
+        folder.records.append({"kind": "measurement", "step": 0, **content, **row})
 
 
 def _kept_rows(folder: RunFolder) -> list[Row]:
     """The estimators that a folder has, in the order in which they were measured."""
     from ..lab.measure import Row
 
-    times = {time["estimator"]: time["milliseconds"] for time in folder.timings()}
+    times = {time["estimator"]: time["milliseconds"] for time in folder.timings}
     rows = []
-    for record in folder.records():
+    for record in folder.records:
         found: dict[str, Any] = {**record, "milliseconds": times.get(record["estimator"])}
         for name, value in found.items():
             found[name] = math.nan if value is None else value

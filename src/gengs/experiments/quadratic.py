@@ -61,11 +61,8 @@ class CountFamily:
 class Quadratic:
     """The objective for ``dimension`` independent coordinates, each with a parameter of its own.
 
-    Args:
-        family: The kind of law.
-        start: The natural parameter at the first step; by default the family's.
-        target: The natural parameter whose mean is the target; by default the family's.
-        dimension: The number of coordinates.
+    ``start`` is the natural parameter at the first step, and ``target`` the one whose mean is the
+    target; by default the family's.
     """
 
     def __init__(

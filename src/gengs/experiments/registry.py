@@ -15,7 +15,7 @@ from contextlib import redirect_stderr
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ..runs.machine import Machine
 from ..runs.training import rehearse
@@ -25,8 +25,6 @@ from .nvpdef_experiment import NvpdefConfig
 from .synthetic import Synthetic
 from .train_command import TrainCommand, TrainConfig
 from .vae_command import VaeConfig
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -40,8 +38,6 @@ class Experiment:
     """``run(config, folder, data_dir, machine)``: do what is left to do."""
     named_by: tuple[str, ...]
     """The fields of the configuration that tell runs apart for a reader."""
-    former_name: str = ""
-    """What it was called before: the ids of its runs are still made with it."""
     rehearse: Callable[[Any, Path | None], float] | None = None
     """``rehearse(config, data_dir)``: about how many seconds a run takes, found in few of them."""
 
@@ -56,25 +52,12 @@ def _compare(config: Any, folder: Path, data_dir: Path | None, machine: Machine)
     replace(config, out=folder, resume=machine.resume).run()
 
 
-def _timed(make: Callable[[], T]) -> tuple[T, float]:
-    """What is made before the first step, and the seconds that it takes each run.
-
-    The first time also imports packages, once for all runs of a worker. So what is quick is made
-    again; where it is not, they are a small part of it.
-    """
-    for _ in range(2):
-        begin = time.perf_counter()
-        made = make()
-        seconds = time.perf_counter() - begin
-        if seconds > 5:
-            break
-    return made, seconds
-
-
 @lru_cache(maxsize=1)
 def _data(kind: type[Any], name: str, data_dir: Path | None) -> tuple[Any, float]:
-    config = kind(**{_NAME_OF_DATA[kind]: name})
-    return _timed(lambda: config.load(data_dir))
+    """The data of that name, and the seconds that loading them takes each run."""
+    begin = time.perf_counter()
+    data = kind(**{_NAME_OF_DATA[kind]: name}).load(data_dir)
+    return data, time.perf_counter() - begin
 
 
 _NAME_OF_DATA = {VaeConfig: "data", NvpdefConfig: "corpus"}
@@ -83,9 +66,10 @@ _NAME_OF_DATA = {VaeConfig: "data", NvpdefConfig: "corpus"}
 def _rehearse_training(config: TrainConfig, data_dir: Path | None) -> float:
     config.check()
     name = getattr(config, _NAME_OF_DATA[type(config)])
-    data, loading = _data(type(config), name, data_dir)
-    (task, training), building = _timed(lambda: config.build(data))
-    return loading + building + rehearse(task, training)
+    data, seconds = _data(type(config), name, data_dir)
+    begin = time.perf_counter()
+    task, training = config.build(data)
+    return seconds + time.perf_counter() - begin + rehearse(task, training)
 
 
 def _rehearse_synthetic(config: Synthetic, data_dir: Path | None) -> float:
@@ -104,9 +88,9 @@ _TOPIC_NAMES = ("corpus", "model", "super_topics", "posterior", "estimator")
 EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
-        Experiment("synthetic", Synthetic, _compare, ("law",), rehearse=_rehearse_synthetic),
-        Experiment("vae", VaeConfig, _train, _VAE_NAMES, rehearse=_rehearse_training),
-        Experiment("nvpdef", NvpdefConfig, _train, _TOPIC_NAMES, "topics", _rehearse_training),
+        Experiment("synthetic", Synthetic, _compare, ("law",), _rehearse_synthetic),
+        Experiment("vae", VaeConfig, _train, _VAE_NAMES, _rehearse_training),
+        Experiment("nvpdef", NvpdefConfig, _train, _TOPIC_NAMES, _rehearse_training),
         Experiment("measure", Measure, _compare, ("law", "cost")),
     )
 }

@@ -18,7 +18,7 @@ from __future__ import annotations
 __all__ = ["LawName", "Synthetic"]
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -97,9 +97,9 @@ class Synthetic:
             try:
                 for one, descent in zip(waiting, self._descents(waiting), strict=True):
                     for record in self._records(problem, one, descent):
-                        folder.append(record)
+                        folder.records.append(record)
                     times = {"estimator": one.label, "milliseconds": descent.milliseconds}
-                    folder.append_timing(times)
+                    folder.timings.append(times)
                     done += 1
                     say(f"{done}/{len(chosen)} {one.label}", error=True)
             except KeyboardInterrupt:
@@ -170,8 +170,8 @@ class Synthetic:
             if step == self.steps:
                 excess = descent.loss[-(self.steps // 4) - 1 :].mean(0) - problem.minimum
                 record |= _mean("excess", excess)
-                record |= {"minimum": problem.minimum, "group": contender.group}
-                record |= {"evaluations": descent.evaluations, "last": True}
+                record |= {"minimum": problem.minimum, "evaluations": descent.evaluations}
+                record["last"] = True
             yield record
 
 
@@ -192,9 +192,9 @@ def _mean(name: str, values: Tensor) -> dict[str, float]:
 
 def _finished(folder: RunFolder) -> set[str]:
     """The estimators that are done; the beginning of one that is not is forgotten."""
-    records: Sequence[Mapping[str, Any]] = folder.records()
+    records = list(folder.records)
     last = [number for number, record in enumerate(records, 1) if record.get("last")]
-    folder.rewind(last[-1] if last else 0)
+    folder.records.rewind(last[-1] if last else 0)
     return {records[number - 1]["estimator"] for number in last}
 
 

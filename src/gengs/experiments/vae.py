@@ -61,7 +61,8 @@ def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:
         networks = mlp_pair(config.network, images.pixels, config.latents, 2)
         model = GaussianVAE(*networks, config.latents, config.gaussian_draws)
     else:
-        estimator, schedules = _estimator(config, steps)
+        estimator = parse_estimator(config.estimator)
+        schedules = anneal([(config.estimator, estimator)], config.temperature, steps)
         model = _model(config, estimator, images.pixels)
     schedules |= warm_up(model, config.kl_warm_up)
     task = Task(
@@ -80,11 +81,6 @@ def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:
     return task, Training(
         steps=steps, clip=config.clip, record_every=len(batches), evaluate_every=every
     )
-
-
-def _estimator(config: VaeConfig, steps: int) -> tuple[Estimator, dict[str, Any]]:
-    estimator = parse_estimator(config.estimator)
-    return estimator, anneal([(config.estimator, estimator)], config.temperature, steps)
 
 
 def _model(config: VaeConfig, estimator: Estimator, pixels: int) -> VAE:

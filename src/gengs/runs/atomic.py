@@ -15,12 +15,7 @@ from pathlib import Path
 
 
 def temporary_name(path: Path) -> Path:
-    """Where the bytes are before they are whole: one fixed name, so that leftovers do not pile up.
-
-    Example:
-        >>> temporary_name(Path("run/checkpoint.pt")).name
-        '.checkpoint.pt.partial'
-    """
+    """Where the bytes are before they are whole: one fixed name, so leftovers do not pile up."""
     return path.with_name(f".{path.name}.partial")
 
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from safetensors.torch import save as to_safetensors
 from torch import Tensor, nn
 
 from .atomic import write_atomically
@@ -44,19 +45,7 @@ class CheckpointError(OSError):
 
 
 def save(path: str | Path, state: Mapping[str, Any]) -> None:
-    """Write ``state`` atomically.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     save(f"{folder}/checkpoint.pt", {"step": 3, "weight": torch.ones(2)})
-        ...     load(f"{folder}/checkpoint.pt")
-        {'step': 3, 'weight': tensor([1., 1.])}
-
-    Raises:
-        TypeError: If ``state`` holds anything but plain data.
-        OSError: If the disk refuses; the previous file is kept.
-    """
+    """Write ``state`` atomically; ``TypeError`` if it holds anything but plain data."""
     _check_plain(state, "state")
     # In memory first: torch's writer does not survive a full disk, a plain write does.
     buffer = io.BytesIO()
@@ -71,25 +60,22 @@ def load(path: str | Path) -> dict[str, Any]:
         FileNotFoundError: If there is no such file.
         CheckpointError: If the file is truncated, damaged, or would run code.
     """
-    path = Path(path)
+    file = f"the checkpoint {path}"
     try:
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()
         if damaged is not None:
-            raise CheckpointError(f"the checkpoint {path} is damaged (its part {damaged!r}).")
+            raise CheckpointError(f"{file} is damaged (its part {damaged!r}).")
         state = torch.load(path, map_location="cpu", weights_only=True)
     except zipfile.BadZipFile as error:
-        raise CheckpointError(
-            f"the checkpoint {path} is truncated or not a checkpoint: {error}"
-        ) from error
+        raise CheckpointError(f"{file} is truncated or not a checkpoint: {error}") from error
     except pickle.UnpicklingError as error:
-        raise CheckpointError(
-            f"the checkpoint {path} holds something other than plain data and was not loaded."
-        ) from error
-    except (RuntimeError, EOFError, ValueError, KeyError, IndexError, NotImplementedError) as error:
-        raise CheckpointError(f"the checkpoint {path} is damaged: {error}") from error
+        plain = "something other than plain data and was not loaded."
+        raise CheckpointError(f"{file} holds {plain}") from error
+    except (RuntimeError, EOFError, ValueError, LookupError) as error:
+        raise CheckpointError(f"{file} is damaged: {error}") from error
     if not isinstance(state, dict):
-        raise CheckpointError(f"the checkpoint {path} holds a {type(state).__name__}, not a dict.")
+        raise CheckpointError(f"{file} holds a {type(state).__name__}, not a dict.")
     return state
 
 
@@ -98,15 +84,13 @@ def save_weights(path: str | Path, modules: Mapping[str, nn.Module]) -> None:
 
     The same weights make the same bytes, whatever the process that wrote them.
     """
-    from safetensors.torch import save as to_bytes
-
     tensors = {
         f"{name}.{key}": value.detach().cpu().contiguous().clone()  # tied weights are written twice
         for name, module in modules.items()
         for key, value in module.state_dict().items()
         if isinstance(value, Tensor)
     }
-    write_atomically(Path(path), to_bytes(tensors))
+    write_atomically(Path(path), to_safetensors(tensors))
 
 
 def snapshot(task: Task, world: int) -> dict[str, Any]:
@@ -124,21 +108,19 @@ def snapshot(task: Task, world: int) -> dict[str, Any]:
 
 
 def restore(task: Task, state: Mapping[str, Any], rank: int, world: int, steps: int) -> None:
-    """Put a task back to where its checkpoint was made.
+    """Put a task back to where its checkpoint was made, at most ``steps`` steps after its start.
 
-    Args:
-        task: The same as then.
-        state: What :func:`load` read: ``step``, ``count``, ``records``, ``sums``, and the
-            :func:`snapshot` as ``task``.
-        rank: Of this process.
-        world: The number of processes.
-        steps: The most that can have been done.
+    ``state`` has ``step``, ``count``, ``records``, ``sums``, and the :func:`snapshot` as ``task``.
 
     Raises:
         CheckpointError: If it is of another task or number of processes, or cannot be at all.
     """
     try:
-        _check_progress(state, steps)
+        for name, most in (("step", steps), ("count", state["step"]), ("records", math.inf)):
+            if type(state[name]) is not int or not 0 <= state[name] <= most:
+                raise ValueError(f"the {name} {state[name]!r}")
+        if not all(type(total) is float for total in state["sums"].values()):
+            raise ValueError("sums that are no numbers")
         then = state["task"]
         if len(then["random"]) != world:
             raise ValueError(
@@ -157,14 +139,6 @@ def restore(task: Task, state: Mapping[str, Any], rank: int, world: int, steps: 
     except (ValueError, RuntimeError, TypeError, LookupError, AttributeError, OverflowError) as e:
         what = f"no {e}" if isinstance(e, KeyError) else " ".join(str(e).split())
         raise CheckpointError(f"the checkpoint does not fit this task: {what}") from e
-
-
-def _check_progress(state: Mapping[str, Any], steps: int) -> None:
-    for name, most in (("step", steps), ("count", state["step"]), ("records", math.inf)):
-        if type(state[name]) is not int or not 0 <= state[name] <= most:
-            raise ValueError(f"the {name} {state[name]!r}")
-    if not all(type(total) is float for total in state["sums"].values()):
-        raise ValueError("sums that are no numbers")
 
 
 def _check_plain(value: object, where: str) -> None:

@@ -11,6 +11,8 @@ Example:
     ...     folder: Path = dataclasses.field(default=Path("runs"), metadata=UNRECORDED)
     >>> to_json(Config())
     {'rate': 0.1}
+    >>> in_words(differences(Config, {"rate": 0.1}, {"rate": 0.2}))
+    'rate: 0.1, now 0.2'
     >>> from_json(Config, {"rat": 1})
     Traceback (most recent call last):
     ValueError: unknown key 'rat' in config; did you mean 'rate'?
@@ -31,6 +33,7 @@ __all__ = [
     "to_json",
 ]
 
+import contextlib
 import dataclasses
 import difflib
 import math
@@ -62,12 +65,11 @@ def to_json(config: Any) -> dict[str, Any]:
 
 def defaults(kind: type[Any]) -> dict[str, Any]:
     """The defaults of the recorded fields, as plain data; fields without one are left out."""
-    found = {}
+    missing, found = dataclasses.MISSING, {}
     for field in _recorded(kind):
-        if field.default_factory is not dataclasses.MISSING:
-            found[field.name] = _plain(field.default_factory())
-        elif field.default is not dataclasses.MISSING:
-            found[field.name] = _plain(field.default)
+        made = field.default if field.default_factory is missing else field.default_factory()
+        if made is not missing:
+            found[field.name] = _plain(made)
     return found
 
 
@@ -78,7 +80,7 @@ def from_json(kind: type[T], values: Mapping[str, Any], where: str = "config") -
         ValueError: For a key that ``kind`` does not have; the message names the nearest one.
         TypeError: For a value of the wrong type.
     """
-    fields = {field.name: field for field in _recorded(kind)}
+    fields = {field.name for field in _recorded(kind)}
     hints = typing.get_type_hints(kind)
     for key in values:
         if key not in fields:
@@ -99,26 +101,12 @@ def differences(
 
     The records may be of different ages: a setting that one side lacks was introduced after that
     side was written. Whoever introduces one gives it the default that changes nothing, so such a
-    run had today's default.
-
-    Args:
-        kind: The configuration class, which knows the defaults; ``None`` if there is none now.
-        before: Settings as JSON.
-        after: Others.
-
-    Example:
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Config:
-        ...     rate: float = 0.1
-        ...     clip: float | None = None
-        >>> in_words(differences(Config, {"rate": 0.1}, {"rate": 0.2, "clip": None}))
-        'rate: 0.1, now 0.2'
+    run had today's default; the class ``kind`` knows it (``None`` if there is none now).
     """
     if before == after:  # nearly always, and asked for every second while a study runs
         return {}
-    usual = {} if kind is None else defaults(kind)
-    fields = () if kind is None else dataclasses.fields(kind)
-    unrecorded = {field.name for field in fields} - {field.name for field in _recorded(kind)}
+    usual, fields = ({}, ()) if kind is None else (defaults(kind), dataclasses.fields(kind))
+    unrecorded = {field.name for field in fields if not field.metadata.get("recorded", True)}
     found = {}
     for name in {**before, **after}:
         a, b = (side.get(name, usual.get(name, _Absent())) for side in (before, after))
@@ -139,12 +127,7 @@ def option(name: str) -> str:
 
 
 def check_least(config: object, least: Mapping[str, float]) -> None:
-    """Raise for the first field below its least value, or not finite; ``None`` is left alone.
-
-    Args:
-        config: The dataclass of a command.
-        least: Fields, each with the least value it may have.
-    """
+    """Raise for the first field below its least value, or not finite; ``None`` is left alone."""
     for name, bound in least.items():
         number = getattr(config, name)
         if number is not None and not bound <= number < math.inf:
@@ -172,8 +155,6 @@ class _Absent:
 
 
 def _recorded(config: Any) -> list[dataclasses.Field[Any]]:
-    if config is None:
-        return []
     return [f for f in dataclasses.fields(config) if f.init and f.metadata.get("recorded", True)]
 
 
@@ -193,14 +174,10 @@ def _rebuild(hint: Any, value: Any, where: str) -> Any:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return value
-    if origin is typing.Annotated:
-        return _rebuild(arguments[0], value, where)
     if origin in (typing.Union, types.UnionType):
         for option in arguments:
-            try:
+            with contextlib.suppress(TypeError, ValueError):
                 return _rebuild(option, value, where)
-            except (TypeError, ValueError):
-                continue
     elif origin is Literal:
         if value in arguments:
             return value

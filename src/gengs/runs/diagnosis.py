@@ -24,58 +24,42 @@ class NonFiniteError(FloatingPointError):
     """The training met NaN or infinity and stopped."""
 
 
-def bad_gradient(modules: Mapping[str, nn.Module]) -> str:
+def bad_gradient(task: Task) -> str:
     """The name of a gradient that is not finite."""
-    named = ((name, parameter.grad) for name, parameter in _named(modules, "parameters"))
-    return (
-        _first((f"the gradient of {name}", grad) for name, grad in named)
-        or "the gradient norm overflows"
-    )
-
-
-def bad_forward(task: Task, batch: Any) -> str:
-    """The name of the first tensor of a step that is not finite, or nothing.
-
-    Put the random generators back to before the step first.
-    """
-    found = bad_parameter(task) or _first(
-        (f"the buffer {name}", b) for name, b in _named(task.modules, "buffers")
-    )
-    found = found or _first(_tensors(batch, "the batch"))
-    if found:
-        return found
-    seen: list[str] = []
-    hooks = []
-    for prefix, module in task.modules.items():
-        for name, part in module.named_modules(prefix=prefix):
-
-            def watch(part: nn.Module, inputs: Any, output: Any, name: str = name) -> None:
-                bad = _first(_tensors(output, f"the output of {name}"))
-                if bad:
-                    seen.append(bad)
-
-            hooks.append(part.register_forward_hook(watch))
-    outputs: Any = {}
-    try:
-        # A law may refuse NaN as its parameter; the culprit is known by then.
-        with contextlib.suppress(ValueError):
-            outputs = task.step(batch)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    if seen:
-        return seen[0]
-    results = {"loss": outputs} if isinstance(outputs, Tensor) else outputs
-    return _first((f"the result {name!r} of the step", value) for name, value in results.items())
+    grads = ((f"the gradient of {name}", p.grad) for name, p in _named(task, "parameters"))
+    return _first(grads) or "the gradient norm overflows"
 
 
 def bad_parameter(task: Task) -> str:
     """The name of the first parameter that is not finite, or nothing."""
-    return _first((f"the parameter {name}", p) for name, p in _named(task.modules, "parameters"))
+    return _first((f"the parameter {name}", p) for name, p in _named(task, "parameters"))
 
 
-def _named(modules: Mapping[str, nn.Module], kind: str) -> Iterator[tuple[str, Tensor]]:
-    for prefix, module in modules.items():
+def bad_forward(task: Task, batch: Any) -> str:
+    """The name of the first tensor of a step that is not finite, or nothing."""
+    buffers = ((f"the buffer {name}", buffer) for name, buffer in _named(task, "buffers"))
+    found = bad_parameter(task) or _first(buffers) or _first(_tensors(batch, "the batch"))
+    if found:
+        return found
+    seen: list[str] = []
+    outputs: Any = {}
+    with contextlib.ExitStack() as stack:
+        for name, part in _named(task, "modules"):
+
+            def watch(part: nn.Module, inputs: Any, output: Any, name: str = name) -> None:
+                seen.append(_first(_tensors(output, f"the output of {name}")))
+
+            stack.callback(part.register_forward_hook(watch).remove)
+        # A law may refuse NaN as its parameter; the culprit is known by then.
+        with contextlib.suppress(ValueError):
+            outputs = task.step(batch)
+    results = {"loss": outputs} if isinstance(outputs, Tensor) else outputs
+    named = ((f"the result {name!r} of the step", value) for name, value in results.items())
+    return next(filter(None, seen), "") or _first(named)
+
+
+def _named(task: Task, kind: str) -> Iterator[tuple[str, Any]]:
+    for prefix, module in task.modules.items():
         yield from getattr(module, f"named_{kind}")(prefix=prefix)
 
 

@@ -1,21 +1,21 @@
 """How a run ends early: a signal asks it to stop, or its parent dies.
 
 Ctrl-C, a polite kill and a closed terminal are the same request. Code with a good moment to stop
-asks for it with :class:`Interruption`; for any other, :func:`stoppable` makes each of them a
+asks for it with :func:`interruption`; for any other, :func:`stoppable` makes each of them a
 ``KeyboardInterrupt``. Whoever has saved what there is ends with :class:`Interrupted`.
 """
 
 from __future__ import annotations
 
-__all__ = ["Interrupted", "Interruption", "end_with_parent", "stoppable"]
+__all__ = ["Interrupted", "end_with_parent", "interruption", "stoppable"]
 
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 _SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -30,7 +30,7 @@ class Interrupted(SystemExit):
 
 
 @contextmanager
-def _handled(handler: Callable[[int, FrameType | None], object]) -> Iterator[Callable[[], None]]:
+def _handled(handler: Callable[..., Any]) -> Iterator[Callable[[], None]]:
     """Handle the signals; the function given puts the earlier handlers back before the end."""
     before = {}
     # Python gives signals to the main thread; elsewhere there is nothing to catch.
@@ -49,39 +49,23 @@ def _handled(handler: Callable[[int, FrameType | None], object]) -> Iterator[Cal
         restore()
 
 
-@contextmanager
-def stoppable() -> Iterator[None]:
+def stoppable() -> AbstractContextManager[object]:
     """While the context lasts, each of the signals raises ``KeyboardInterrupt``."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    with _handled(stop):
-        yield
+    return _handled(signal.default_int_handler)
 
 
-class Interruption:
-    """While the context lasts, the first signal sets ``requested``; a second one acts as usual.
+@contextmanager
+def interruption(then: Callable[[], object] = bool) -> Iterator[threading.Event]:
+    """An event that the first signal sets, before it calls ``then``; a second one acts as usual."""
+    requested = threading.Event()
 
-    Args:
-        then: Called when it is set.
-    """
+    def request(*signalled: object) -> None:
+        requested.set()
+        restore()
+        then()
 
-    def __init__(self, then: Callable[[], object] = bool) -> None:
-        self.requested, self._then = False, then
-
-    def __enter__(self) -> Interruption:
-        self._context = _handled(self._request)
-        self._restore = self._context.__enter__()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._restore()
-
-    def _request(self, number: int, frame: FrameType | None) -> None:
-        self.requested = True
-        self._restore()
-        self._then()
+    with _handled(request) as restore:
+        yield requested
 
 
 def end_with_parent(parent: int, seconds: float = 1.0) -> None:

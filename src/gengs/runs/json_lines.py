@@ -9,7 +9,7 @@ and the infinities are the words that Python's ``json`` writes and reads.
 
 from __future__ import annotations
 
-__all__ = ["JsonLines", "dumps", "loads"]
+__all__ = ["JsonLines", "dumps", "loads", "write_json"]
 
 import json
 import os
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .atomic import why
+from .atomic import why, write_atomically
 from .sanitise import CONTROLS
 
 
@@ -27,6 +27,8 @@ def dumps(record: Mapping[str, Any], indent: int | None = None) -> str:
     Example:
         >>> dumps({"step": 3, "loss": float("nan")})
         '{"step": 3, "loss": NaN}'
+        >>> loads(dumps({"loss": float("nan")}))
+        {'loss': nan}
     """
     text = json.dumps(record, default=_number, ensure_ascii=False, indent=indent)
     # JSON itself escapes no control beyond ASCII: a terminal would act on it
@@ -34,12 +36,7 @@ def dumps(record: Mapping[str, Any], indent: int | None = None) -> str:
 
 
 def loads(text: str | bytes) -> dict[str, Any]:
-    """The record that :func:`dumps` wrote.
-
-    Example:
-        >>> loads('{"loss": NaN}')
-        {'loss': nan}
-    """
+    """The record that :func:`dumps` wrote."""
     record = json.loads(text)
     if not isinstance(record, dict):
         raise ValueError(f"expected a JSON object, but got {str(text)[:60]!r}.")
@@ -53,6 +50,11 @@ def loads(text: str | bytes) -> dict[str, Any]:
     return record
 
 
+def write_json(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a record as a file of its own, indented, atomically."""
+    write_atomically(path, (dumps(record, indent=2) + "\n").encode())
+
+
 def _number(value: Any) -> Any:
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         return value.item()
@@ -63,22 +65,7 @@ def _number(value: Any) -> Any:
 
 
 class JsonLines:
-    """An append-only log.
-
-    Args:
-        path: The file; it is made if there is none.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     log = JsonLines(Path(folder, "records.jsonl"))
-        ...     for step in range(3):
-        ...         log.append({"step": step})
-        ...     log.rewind(2)
-        ...     log.close()
-        ...     list(JsonLines.read(log.path))
-        [{'step': 0}, {'step': 1}]
-    """
+    """An append-only log; the file is made if there is none."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -90,6 +77,10 @@ class JsonLines:
     def __len__(self) -> int:
         """How many records there are."""
         return len(self._ends)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The records, from the first on."""
+        return self.read(self.path)
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Add one record."""
@@ -118,10 +109,9 @@ class JsonLines:
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Sync and close; closing twice is fine."""
-        if not self._file.closed:
-            self.sync()
-            self._file.close()
+        """Sync and close."""
+        self.sync()
+        self._file.close()
 
     @staticmethod
     def read(path: Path) -> Iterator[dict[str, Any]]:

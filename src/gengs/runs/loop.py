@@ -8,6 +8,7 @@ import gc
 import math
 import time
 from collections.abc import Mapping
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,16 +20,9 @@ from . import checkpoint
 from .atomic import write_atomically
 from .checkpoint import restore, snapshot
 from .diagnosis import NonFiniteError, bad_forward, bad_gradient, bad_parameter
-from .interruption import Interruption
 from .machine import Machine
 from .monitor import Progress, png
-from .random_state import (
-    random_state,
-    restore_random_state,
-    rewind_step,
-    seed_everything,
-    step_state,
-)
+from .random_state import random_state, restore_random_state, seed_everything
 from .records import RunFolder
 
 if TYPE_CHECKING:
@@ -64,15 +58,9 @@ class TaskModule(nn.Module):
 
 
 class Loop:
-    """A training run in progress: ``begin``, then ``go``.
+    """A training run in progress: set up the devices, start afresh or from the checkpoint; ``go``.
 
-    Args:
-        fabric: Launched.
-        task: What to train.
-        training: For how long.
-        machine: How often to save.
-        seed: The seed of all random numbers.
-        run: The folder of the run in the first process, nothing in the others.
+    ``run`` is the folder of the run in the first process, nothing in the others.
     """
 
     def __init__(
@@ -87,17 +75,12 @@ class Loop:
         self.fabric, self.task, self.training, self.machine = fabric, task, training, machine
         self.seed, self.run = seed, run
         self.rank, self.world = fabric.global_rank, fabric.world_size
-        self.step = 0
+        self.step = self.count = 0
         self.sums: dict[str, float] = {}  # of what a record will be the mean of
-        self.count = 0
         self.progress = Progress(0, shown=False)
         self.tensorboard: SummaryWriter | None = None
         self.saved: int | None = None
-
-    def begin(self) -> None:
-        """Set up the devices, then start afresh or from the checkpoint."""
         self.clock = self.saved_at = time.monotonic()
-        task, fabric = self.task, self.fabric
         if any(is_lazy(p) for module in task.modules.values() for p in module.parameters()):
             # Layers that take their width from the data; several processes need it beforehand.
             seed_everything(self.seed, self.world)
@@ -105,22 +88,22 @@ class Loop:
         self.module, *self.optimizers = fabric.setup(TaskModule(task), *task.optimizers)
         seed_everything(self.seed, self.rank)
         state = None
-        if self.run is not None and self.run.checkpoint.exists():
-            state = checkpoint.load(self.run.checkpoint)
+        if run is not None and (run.path / "checkpoint.pt").exists():
+            state = checkpoint.load(run.path / "checkpoint.pt")
         state = fabric.broadcast(state)
         if state is not None:
-            restore(task, state, self.rank, self.world, self.training.steps)
+            restore(task, state, self.rank, self.world, training.steps)
             self.step, self.sums, self.count = state["step"], state["sums"], state["count"]
             self.saved = self.step
-        if self.run is not None:
-            self.run.rewind(0 if state is None else state["records"])
+        if run is not None:
+            run.records.rewind(0 if state is None else state["records"])
 
-    def go(self, interruption: Interruption) -> bool:
+    def go(self, asked: Event) -> bool:
         """Make all steps that are left; whether nobody interrupted."""
         self.module.train()
         stop = False
         while self.step < self.training.steps and not stop:
-            stop, overdue = self.advance(interruption)
+            stop, overdue = self.advance(asked)
             every = self.machine.checkpoint_steps
             if stop or overdue or (every is not None and self.step % every == 0):
                 self.save()
@@ -130,10 +113,9 @@ class Loop:
         if self.saved != self.step:
             self.save()
         if self.run is not None:
-            files = {} if self.task.files is None else self.task.files()
-            for name, content in files.items():
+            for name, content in self.task.files().items():
                 write_atomically(self.run.path / name, content)
-            checkpoint.save_weights(self.run.weights, self.task.modules)
+            checkpoint.save_weights(self.run.path / "weights.safetensors", self.task.modules)
         self.fabric.barrier()
         return True
 
@@ -149,17 +131,17 @@ class Loop:
             gc.collect()  # DDP refers to itself
             torch.distributed.destroy_process_group()
 
-    def advance(self, interruption: Interruption) -> tuple[bool, bool]:
+    def advance(self, asked: Event) -> tuple[bool, bool]:
         """One step of the training; whether all processes agreed to stop, or to save, after it."""
         batch = self.fabric.to_device(self.task.data.batch(self.step, self.rank, self.world))
-        before = step_state(self.fabric.device)
+        # all that a step draws from: NumPy's generator would take a hundred times as long
+        before = torch.get_rng_state(), torch.cuda.get_rng_state_all()
         for optimizer in self.optimizers:
             optimizer.zero_grad()
         try:
             outputs = self.module(batch)
         except ValueError as error:  # torch's laws refuse NaN as a parameter
-            rewind_step(before)
-            culprit = bad_forward(self.task, batch)
+            culprit = self.made_again(batch, *before)
             if culprit:
                 raise self.failure(culprit) from error
             raise
@@ -167,7 +149,7 @@ class Loop:
 
         names = sorted(outputs, key=lambda name: (name != "loss", name))  # for all processes
         facts = torch.stack([outputs[name].detach().double().reshape(()) for name in names])
-        stop = interruption.requested
+        stop = asked.is_set()
         overdue = time.monotonic() - self.saved_at >= self.machine.checkpoint_seconds
         if self.world > 1:
             wishes = torch.tensor([stop, overdue], dtype=facts.dtype, device=facts.device)
@@ -175,11 +157,11 @@ class Loop:
             stop, overdue = (bool(wish > 0) for wish in wishes)
         values = dict(zip(names, facts.tolist(), strict=True))
         if not math.isfinite(values["loss"]):
-            rewind_step(before)
-            raise self.failure(bad_forward(self.task, batch) or "the loss of another process")
+            culprit = self.made_again(batch, *before)
+            raise self.failure(culprit or "the loss of another process")
         values["gradient_norm"] = self.clip()
         if not math.isfinite(values["gradient_norm"]):
-            raise self.failure(bad_gradient(self.task.modules))
+            raise self.failure(bad_gradient(self.task))
 
         for optimizer in self.optimizers:
             optimizer.step()
@@ -193,20 +175,24 @@ class Loop:
         self.note()
         return stop, overdue
 
+    def made_again(self, batch: Any, on_cpu: Tensor, on_gpus: list[Tensor]) -> str:
+        """Make a step again, with the same random numbers: the first tensor that is not finite."""
+        torch.set_rng_state(on_cpu)
+        torch.cuda.set_rng_state_all(on_gpus)
+        return bad_forward(self.task, batch)
+
     def clip(self) -> float:
         """Clip each optimiser's gradient; the norm of all of them before that."""
-        squares = 0.0
+        norms = []
         for optimizer in self.optimizers:
-            if self.training.clip is None:
-                groups = optimizer.param_groups
-                grads = [p.grad for group in groups for p in group["params"] if p.grad is not None]
-                norm: Tensor | None = torch.nn.utils.get_total_norm(grads)
-            else:
-                norm = self.fabric.clip_gradients(
-                    self.module, optimizer, max_norm=self.training.clip, error_if_nonfinite=False
-                )
-            squares += 0.0 if norm is None else float(norm) ** 2
-        return math.sqrt(squares)
+            weights = [p for group in optimizer.param_groups for p in group["params"]]
+            grads = [p.grad for p in weights if p.grad is not None]
+            norm = nn.utils.get_total_norm(grads)
+            # a norm that is not finite would spoil the other gradients, too, and hide the culprit
+            if self.training.clip is not None and torch.isfinite(norm):
+                nn.utils.clip_grads_with_norm_(weights, self.training.clip, norm)
+            norms.append(float(norm))
+        return math.hypot(*norms)
 
     def note(self) -> None:
         """Record and evaluate, where it is time for that."""
@@ -226,10 +212,12 @@ class Loop:
             seed_everything(self.seed, self.world + self.step)
             self.module.eval()
             try:
-                with torch.no_grad(), self.fabric.autocast():
+                with torch.no_grad():
                     self.append("evaluation", dict(self.task.evaluate()))
-                    if self.task.pictures is not None:
-                        self.show(self.task.pictures())
+                    for name, picture in self.task.pictures().items():
+                        write_atomically(self.run.path / f"{name}.png", png(picture))
+                        if self.tensorboard is not None:
+                            self.tensorboard.add_image(name, picture, self.step, dataformats="HW")
             except ValueError as error:  # torch's laws refuse NaN as a parameter
                 culprit = bad_parameter(self.task)
                 if culprit:
@@ -243,9 +231,9 @@ class Loop:
         """Add a record, its time to the timings, and its numbers to the curves."""
         if self.run is None:
             return
-        self.run.append({"kind": kind, "step": self.step, **values})
+        self.run.records.append({"kind": kind, "step": self.step, **values})
         seconds = time.monotonic() - self.clock
-        self.run.append_timing({"kind": kind, "step": self.step, "seconds": seconds})
+        self.run.timings.append({"kind": kind, "step": self.step, "seconds": seconds})
         if self.tensorboard is None:
             return
         for name, value in values.items():
@@ -254,28 +242,21 @@ class Loop:
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 self.tensorboard.add_scalar(f"{kind}/{name}", value, self.step)
 
-    def show(self, pictures: Mapping[str, Tensor]) -> None:
-        """Keep pictures, the newest of each name."""
-        for name, picture in pictures.items():
-            if self.run is not None:
-                write_atomically(self.run.path / f"{name}.png", png(picture))
-            if self.tensorboard is not None:
-                self.tensorboard.add_image(name, picture, self.step, dataformats="HW")
-
     def save(self) -> None:
         """Write the checkpoint; the records that it counts on come first."""
         state = snapshot(self.task, self.world)
         if self.run is not None:
-            self.run.sync()
+            self.run.records.sync()
             own = {"step": self.step, "sums": self.sums, "count": self.count}
-            checkpoint.save(self.run.checkpoint, {**own, "records": len(self.run), "task": state})
+            own["records"] = len(self.run.records)
+            checkpoint.save(self.run.path / "checkpoint.pt", {**own, "task": state})
         self.saved, self.saved_at = self.step, time.monotonic()
 
     def failure(self, culprit: str) -> NonFiniteError:
         """The error that stops a run which met NaN or infinity."""
-        kept = "there is no checkpoint yet"
-        if self.saved is not None:
-            kept = f"the checkpoint of step {self.saved} is kept"
+        kept = f"the checkpoint of step {self.saved} is kept"
+        if self.saved is None:
+            kept = "there is no checkpoint yet"
         hint = "; a smaller learning rate may help" if culprit.startswith("the parameter") else ""
         return NonFiniteError(f"stopped in step {self.step + 1}: {culprit}; {kept}{hint}.")
 

@@ -47,13 +47,8 @@ class Machine:
         """Raise for a number out of range."""
         check_least(self, {"devices": 1, "checkpoint_steps": 1, "checkpoint_seconds": 0})
 
-    def fabric(self, precision: str, find_unused_parameters: bool = True) -> Fabric:
-        """Lightning Fabric on this machine, not yet launched.
-
-        Args:
-            precision: The arithmetic, in Fabric's words.
-            find_unused_parameters: DDP's: whether a step may leave out some parameters.
-        """
+    def fabric(self, find_unused_parameters: bool = True) -> Fabric:
+        """Lightning Fabric on this machine, not yet launched; the argument is DDP's."""
         import torch
         from lightning_fabric import Fabric
 
@@ -63,17 +58,16 @@ class Machine:
                 f"expected an accelerator of this machine, but it has no {self.accelerator}; "
                 "auto takes what there is."
             )
-        world = int(os.environ.get("WORLD_SIZE", 1))
-        local = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-        devices = local if _under_torchrun() else self.devices
-        nodes = world // local if _under_torchrun() else 1
+        devices, nodes = self.devices, 1
+        if _under_torchrun():
+            devices = int(os.environ["LOCAL_WORLD_SIZE"])
+            nodes = int(os.environ["WORLD_SIZE"]) // devices
         strategy = "ddp_find_unused_parameters_true" if find_unused_parameters else "ddp"
         return Fabric(
             accelerator=self.accelerator,
             devices=devices,
             num_nodes=nodes,
             strategy=strategy if devices * nodes > 1 else "auto",
-            precision=precision,  # type: ignore[arg-type]
         )
 
 
@@ -97,11 +91,7 @@ def launch(fabric: Fabric) -> None:
 
 
 def require_semaphores(workers: int = 2) -> None:
-    """Raise where several processes cannot be started, with a sentence that says why.
-
-    Raises:
-        OSError: If there is no room for a semaphore; joblib would take threads instead.
-    """
+    """Raise ``OSError`` where several processes cannot be started: joblib would take threads."""
     try:
         if workers != 1:
             multiprocessing.get_context("spawn").Semaphore()

@@ -6,15 +6,7 @@ should not, but may change the last bits: they are noted, not refused.
 
 from __future__ import annotations
 
-__all__ = [
-    "command",
-    "difference",
-    "experiment_name",
-    "manifest",
-    "notes",
-    "read_manifest",
-    "resume_command",
-]
+__all__ = ["command", "experiment_name", "read_manifest", "resume_command"]
 
 import os
 import platform
@@ -54,12 +46,7 @@ def experiment_name(name: str) -> str:
 
 
 def manifest(config: Any, experiment: str | None = None) -> dict[str, Any]:
-    """The content of ``config.json`` for a run that begins now.
-
-    Args:
-        config: The experiment's dataclass.
-        experiment: Its name; by default that of the class, ``vae`` for ``VaeConfig``.
-    """
+    """The content of ``config.json`` for a run that begins now; ``VaeConfig`` makes a ``vae``."""
     import torch
 
     name = type(config).__name__.lower()
@@ -94,11 +81,7 @@ def _processor() -> str:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The JSON object in the ``config.json`` of the folder ``path``.
-
-    Raises:
-        ValueError: If there is none, or it is damaged.
-    """
+    """The ``config.json`` of a folder; ``ValueError`` if there is none, or it is damaged."""
     file = path / "config.json"
     try:
         if file.stat().st_size > _LARGEST:
@@ -129,12 +112,12 @@ def difference(
 
 def notes(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
     """What else is different, and may change the last digits: versions, threads."""
-    sides = []
-    for side in (then, now):
-        versions = side.get("versions")
-        known = versions if isinstance(versions, dict) else {}
-        sides.append({"threads": side.get("threads"), **known})
-    before, after = sides
+
+    def details(side: Mapping[str, Any]) -> dict[str, Any]:
+        versions = side.get("versions")  # in a file, anything
+        return {"threads": side.get("threads"), **(versions if isinstance(versions, dict) else {})}
+
+    before, after = details(then), details(now)
     return tuple(
         f"{name} {value} instead of {before.get(name)}"
         for name, value in after.items()

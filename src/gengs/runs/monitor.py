@@ -10,6 +10,7 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from PIL import Image
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
@@ -22,13 +23,8 @@ if TYPE_CHECKING:
 class Progress:
     """How far a run is: steps, rate, loss, time left; a context manager.
 
-    In a terminal it is a live bar; elsewhere a line every few seconds, and one at the end.
-
-    Args:
-        total: The number of steps.
-        start: The number of steps that are done already.
-        shown: Whether to show anything at all.
-        seconds: The least time between two lines.
+    In a terminal it is a live bar; elsewhere a line every few ``seconds``, and one at the end. The
+    rate counts from the step ``start``, where a run may have been resumed.
     """
 
     def __init__(
@@ -84,8 +80,6 @@ class Progress:
 
 def png(picture: Tensor) -> bytes:
     """A picture of grey values, ``uint8`` of shape ``(height, width)``, as a PNG file."""
-    from PIL import Image
-
     buffer = io.BytesIO()
     Image.fromarray(picture.numpy()).save(buffer, "png", optimize=True)
     return buffer.getvalue()

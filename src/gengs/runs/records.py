@@ -12,34 +12,27 @@ complete.json         written last: the number of records, and a checksum of eac
 
 A run that is killed at any moment and resumed ends with the same ``records.jsonl`` and weights as
 one that was left alone. For that, a checkpoint keeps the number of records at its step, and
-:meth:`RunFolder.rewind` forgets the ones after it, which the resumed run makes again.
+:meth:`JsonLines.rewind` forgets the ones after it, which the resumed run makes again.
 """
 
 from __future__ import annotations
 
-__all__ = [
-    "COMPLETE",
-    "RunFolder",
-    "checksums",
-    "damage",
-    "folder_lock",
-    "has_begun",
-    "has_records",
-]
+__all__ = ["COMPLETE", "RunFolder", "checksums", "folder_lock"]
 
 import errno
 import hashlib
 import os
 import platform
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
-from .atomic import temporary_name, write_atomically
-from .json_lines import JsonLines, dumps, loads
+from .atomic import temporary_name
+from .json_lines import JsonLines, loads, write_json
 from .manifest import difference, manifest, notes, read_manifest
 
 COMPLETE = "complete.json"
@@ -49,16 +42,9 @@ COMPLETE = "complete.json"
 _RESULTS = ("config.json", "records.jsonl", "timings.jsonl", "weights.safetensors", "topics.json")
 
 
+@dataclass(frozen=True)
 class RunFolder:
-    """The folder of one run, open for writing; a context manager.
-
-    Open it with :meth:`RunFolder.open`; read one with :meth:`load_config` and :meth:`load_records`,
-    at any time, also while another process writes.
-
-    Attributes:
-        path: The folder.
-        notes: What differs from the process that began the run (versions, threads) and could
-            change the bytes of the result; empty if nothing does.
+    """The folder of one run, open for writing.
 
     Example:
         >>> import dataclasses, tempfile
@@ -68,30 +54,35 @@ class RunFolder:
         ...     seed: int = 0
         >>> folder = tempfile.TemporaryDirectory()
         >>> with RunFolder.open(f"{folder.name}/run", Toy()) as run:
-        ...     run.append({"step": 1, "loss": 0.5})
+        ...     run.records.append({"step": 1, "loss": 0.5})
         >>> with RunFolder.open(f"{folder.name}/run", Toy(), resume=True) as run:
-        ...     run.append({"step": 2, "loss": float("nan")})
-        ...     run.records()
+        ...     run.records.append({"step": 2, "loss": float("nan")})
+        ...     list(run.records)
         [{'step': 1, 'loss': 0.5}, {'step': 2, 'loss': nan}]
-        >>> RunFolder.open(f"{folder.name}/run", Toy(rate=0.2), resume=True)
+        >>> with RunFolder.open(f"{folder.name}/run", Toy(rate=0.2), resume=True):
+        ...     pass
         Traceback (most recent call last):
         ValueError: the run in ... was made with other settings (rate: 0.1, now 0.2): ...
         >>> folder.cleanup()
     """
 
-    def __init__(self, path: Path, lock: ExitStack, notes: tuple[str, ...] = ()) -> None:
-        self.path, self._lock, self.notes = path, lock, notes
-        self._records = JsonLines(path / "records.jsonl")
-        self._timings = JsonLines(path / "timings.jsonl")
+    path: Path
+    records: JsonLines
+    """Nothing that the clock decides."""
+    timings: JsonLines
+    notes: tuple[str, ...]
+    """What differs from the process that began the run (versions, threads) and could change the
+    bytes of the result."""
 
     @classmethod
+    @contextmanager
     def open(
         cls, path: str | Path, config: Any, *, resume: bool = False, experiment: str | None = None
-    ) -> RunFolder:
-        """Begin a run, or take one up again.
+    ) -> Iterator[RunFolder]:
+        """Begin a run in a new or empty folder, or take up again the one that is there.
 
         Args:
-            path: The folder; it must be new or empty, unless a run in it is resumed.
+            path: The folder.
             config: A dataclass. Its ``seed``, if it has one, is noted beside it.
             resume: Continue the run in ``path``, if there is one; else begin it.
             experiment: The experiment's name; by default the class of ``config``.
@@ -101,15 +92,13 @@ class RunFolder:
                 a run although ``resume`` is false.
             OSError: If another process writes there.
         """
-        path = Path(path)
-        now = manifest(config, experiment)
+        path, now = Path(path), manifest(config, experiment)
+        then = now
         _refuse_foreign(path)
         path.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as stack:
-            stack.enter_context(folder_lock(path))
-            then = now
+        with folder_lock(path):
             if not (path / "config.json").exists() or not has_begun(path):
-                write_atomically(path / "config.json", (dumps(now, indent=2) + "\n").encode())
+                write_json(path / "config.json", now)
             elif not resume:
                 raise ValueError(
                     f"{path} already holds a run: resume it, or choose another folder."
@@ -121,72 +110,21 @@ class RunFolder:
                 if reason:
                     raise ValueError(f"the run in {path} {reason}: choose another folder.")
                 (path / COMPLETE).unlink(missing_ok=True)  # until it is finished again
-            return cls(path, stack.pop_all(), notes(then, now))
-
-    @property
-    def checkpoint(self) -> Path:
-        """Where the checkpoint is, or will be."""
-        return self.path / "checkpoint.pt"
-
-    @property
-    def weights(self) -> Path:
-        """Where the trained weights are, or will be."""
-        return self.path / "weights.safetensors"
-
-    def __len__(self) -> int:
-        """How many records there are."""
-        return len(self._records)
-
-    def append(self, record: Mapping[str, Any]) -> None:
-        """Add a record. Nothing that the clock decides: that is for :meth:`append_timing`."""
-        self._records.append(record)
-
-    def append_timing(self, record: Mapping[str, Any]) -> None:
-        """Add a line to ``timings.jsonl``."""
-        self._timings.append(record)
-
-    def records(self) -> list[dict[str, Any]]:
-        """All records so far."""
-        return list(JsonLines.read(self._records.path))
-
-    def timings(self) -> list[dict[str, Any]]:
-        """All lines of ``timings.jsonl`` so far."""
-        return list(JsonLines.read(self._timings.path))
-
-    def rewind(self, count: int) -> None:
-        """Forget all but the first ``count`` records."""
-        self._records.rewind(count)
-
-    def sync(self) -> None:
-        """Force the records to the disk: before a checkpoint that counts on them."""
-        self._records.sync()
+            with (
+                closing(JsonLines(path / "records.jsonl")) as records,
+                closing(JsonLines(path / "timings.jsonl")) as timings,
+            ):
+                yield cls(path, records, timings, notes(then, now))
 
     def finish(self) -> None:
         """Mark the run as complete: nothing is left to do, and later damage can be told."""
-        self._records.sync()
-        content = {"records": len(self), "sha256": checksums(self.path)}
-        write_atomically(self.path / COMPLETE, (dumps(content, indent=2) + "\n").encode())
-
-    def close(self) -> None:
-        """Force all to the disk and let other processes in."""
-        self._records.close()
-        self._timings.close()
-        self._lock.close()
-
-    def __enter__(self) -> RunFolder:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    @staticmethod
-    def load_config(path: str | Path) -> dict[str, Any]:
-        """The content of ``config.json``; its ``"config"`` is for :func:`.config.from_json`."""
-        return read_manifest(Path(path))
+        self.records.sync()
+        content = {"records": len(self.records), "sha256": checksums(self.path)}
+        write_json(self.path / COMPLETE, content)
 
     @staticmethod
     def load_records(path: str | Path) -> list[dict[str, Any]]:
-        """The records of a run, finished or not.
+        """The records of a run, finished or not, also while another process writes.
 
         Raises:
             ValueError: If it is finished, and a file is not what it was then.
@@ -225,19 +163,13 @@ def checksums(path: Path) -> dict[str, str]:
     """The SHA-256 of each file that makes a run's result, by name."""
     pictures = (file for file in path.glob("*.png") if file.name != "figure.png")  # drawn anew
     found = [path / name for name in _RESULTS] + sorted(pictures)
-    digests = {}
-    for file in found:
-        if file.is_file():
-            with file.open("rb") as stream:
-                digests[file.name] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return digests
+    return {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in found if f.is_file()}
 
 
 def damage(path: Path) -> str:
     """Which file of a finished run is not what it was, as the end of a sentence about the run."""
     try:
-        mark = loads((path / COMPLETE).read_bytes())
-        expected = dict(mark["sha256"])
+        expected = dict(loads((path / COMPLETE).read_bytes())["sha256"])
     except FileNotFoundError:  # it is not finished
         return ""
     except (ValueError, LookupError, TypeError) as error:
@@ -263,12 +195,11 @@ def has_records(path: Path) -> bool:
 
 def _refuse_foreign(path: Path) -> None:
     """Raise if ``path`` holds anything but a run, or the beginning of one."""
-    if path.exists() and not path.is_dir():
+    if path.is_file():
         raise ValueError(f"expected a folder for the run, but {path} is a file.")
-    if not path.exists() or (path / "config.json").exists():
-        return
     ours = {".lock", temporary_name(path / "config.json").name}
-    foreign = sorted(item.name for item in path.iterdir() if item.name not in ours)
+    there = {item.name for item in path.iterdir()} if path.exists() else set()
+    foreign = sorted(there - ours)
     # Another process may just have begun a run here; then the lock decides.
     if foreign and not (path / "config.json").exists():
         raise ValueError(

@@ -13,16 +13,12 @@ waiting      nobody has begun it
 A folder that is *damaged* or *different* is never run over and enters no mean. ``reason`` is the
 end of a sentence about the run: ``was made with other settings (rate: 1, now 2)``.
 
-    status = inspect_run(folder, "vae", to_json(config), VaeConfig)
-    if status.state in CONFLICTS:
-        raise ValueError(f"the run {name} in {folder} {status.reason}: ...")
-
 All of it is read from the folder: any process may ask, at any time, on any machine.
 """
 
 from __future__ import annotations
 
-__all__ = ["CONFLICTS", "STATES", "RunStatus", "State", "error_line", "inspect_run", "is_locked"]
+__all__ = ["CONFLICTS", "STATES", "RunStatus", "State", "inspect_run"]
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -84,7 +80,7 @@ def inspect_run(
         now: What to call those settings: ``now 30``, ``in the plan 30``.
         verify: Also compare a finished run's files with their checksums.
     """
-    ended, error = (folder / COMPLETE).exists(), error_line(folder)
+    ended, error = (folder / COMPLETE).exists(), _error_line(folder)
     if not (folder / "config.json").is_file():
         if ended:
             return RunStatus("damaged", "is finished, but has no config.json")
@@ -103,33 +99,29 @@ def inspect_run(
     if ended:
         reason = damage(folder) if verify else ""
         return RunStatus("damaged" if reason else "done", reason, manifest)
-    if is_locked(folder):
+    if _is_locked(folder):
         return RunStatus("running", manifest=manifest)
     return RunStatus("failed" if error else "unfinished", error, manifest)
 
 
-def error_line(folder: Path) -> str:
+def _error_line(folder: Path) -> str:
     """The sentence that says why a run failed: the last one of the error in ``error.txt``."""
     try:
         with (folder / "error.txt").open("rb") as file:
-            text = file.read(_LONGEST).decode(errors="replace")
+            text = file.read(2**22).decode(errors="replace")  # from elsewhere it may be anything
     except OSError:
         return ""
     lines = text.partition("\nIts last output:\n")[0].strip().splitlines()
     return lines[-1].strip()[:500] if lines else "no message"
 
 
-def is_locked(folder: Path) -> bool:
+def _is_locked(folder: Path) -> bool:
     """Whether a process on this machine writes there now."""
-    if not (folder / ".lock").exists():
-        return False
-    try:
-        FileLock(folder / ".lock", timeout=0).acquire().lock.release()
-    except Timeout:
-        return True
-    except OSError:  # a folder that we may only read
-        return False
+    if (folder / ".lock").exists():
+        try:
+            FileLock(folder / ".lock", timeout=0).acquire().lock.release()
+        except Timeout:
+            return True
+        except OSError:  # a folder that we may only read
+            return False
     return False
-
-
-_LONGEST = 2**22  # bytes of an error.txt

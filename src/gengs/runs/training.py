@@ -15,38 +15,27 @@ over the steps since the record before, and the schedules' values after them; an
 
 from __future__ import annotations
 
-__all__ = [
-    "Data",
-    "Interrupted",
-    "Machine",
-    "NonFiniteError",
-    "Stateful",
-    "Task",
-    "Training",
-    "rehearse",
-    "train",
-]
+__all__ = ["Machine", "NonFiniteError", "Stateful", "Task", "Training", "rehearse", "train"]
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from threading import Event
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from .diagnosis import NonFiniteError
-from .interruption import Interrupted, Interruption
+from .interruption import Interrupted, interruption
 from .loop import Loop
 from .machine import Machine, launch
-from .manifest import resume_command as command_to_resume
+from .manifest import resume_command
 from .monitor import Progress
 from .records import RunFolder
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
 
 
 class Data(Protocol):
@@ -83,10 +72,10 @@ class Task:
     evaluate: Callable[[], Mapping[str, Any]] | None = None
     """Called without gradients, in evaluation mode, with random numbers of its own: how often it
     is called does not change the training."""
-    pictures: Callable[[], Mapping[str, Tensor]] | None = None
+    pictures: Callable[[], Mapping[str, Tensor]] = dict
     """Called with each evaluation, in the same way: grey pictures, ``uint8 (height, width)``, by
     name. The folder of the run keeps the last ones as PNG files, TensorBoard all."""
-    files: Callable[[], Mapping[str, bytes]] | None = None
+    files: Callable[[], Mapping[str, bytes]] = dict
     """Called at the end: files for the folder of the run, by name."""
     find_unused_parameters: bool = True
     """DDP's: whether a loss may leave out some parameters, as an estimator's own."""
@@ -104,8 +93,6 @@ class Training:
     """Record the mean loss of this many steps."""
     evaluate_every: int | None = None
     """Evaluate each time this many steps are done; by default at the end alone."""
-    precision: Literal["32-true", "64-true", "bf16-mixed"] = "32-true"
-    """The arithmetic, in the words of Lightning Fabric; 32-true leaves dtypes as they are."""
 
     def __post_init__(self) -> None:
         for name in ("steps", "record_every", "evaluate_every"):
@@ -125,7 +112,6 @@ def train(
     *,
     seed: int = 0,
     experiment: str | None = None,
-    resume_command: str | None = None,
 ) -> list[dict[str, Any]]:
     """Train, record and save; the records (with several processes, in the first one alone).
 
@@ -138,8 +124,6 @@ def train(
         machine: Where, and whether to resume.
         seed: The seed of all random numbers from the first step on.
         experiment: The experiment's name; by default the class of ``config``.
-        resume_command: What to type to go on after an interruption; by default this process's
-            command with ``--resume``.
 
     Raises:
         Interrupted: After Ctrl-C or SIGTERM: the run is saved, the exit code is 130.
@@ -149,14 +133,19 @@ def train(
     machine = machine or Machine()
     machine.check()
     with ExitStack() as stack:
-        interruption = stack.enter_context(Interruption())
-        fabric = machine.fabric(training.precision, task.find_unused_parameters)
+        asked = stack.enter_context(interruption())
+        fabric = machine.fabric(task.find_unused_parameters)
         launch(fabric)
-        run = _open(fabric, folder, config, machine.resume, experiment)
-        if run is not None:
-            stack.enter_context(run)
+        opened = RunFolder.open(folder, config, resume=machine.resume, experiment=experiment)
+        run, refusal = None, None
+        if fabric.is_global_zero:
+            try:
+                run = stack.enter_context(opened)
+            except (OSError, TypeError, ValueError) as error:
+                refusal = error
+        if fabric.broadcast(refusal is not None):  # then the other processes end without a word
+            raise refusal or SystemExit(1)
         loop = Loop(fabric, task, training, machine, seed, run)
-        loop.begin()
         loop.progress = stack.enter_context(
             Progress(training.steps, loop.step, shown=machine.progress and run is not None)
         )
@@ -169,56 +158,28 @@ def train(
                 loop.tensorboard = stack.enter_context(closing(curves))
             for note in run.notes:
                 loop.progress.say(f"resumed with {note}: the last digits may differ")
-        done = loop.go(interruption)
+        done = loop.go(asked)
         loop.leave()
         if not done:
             if run is not None:
-                again = resume_command or command_to_resume()
-                loop.progress.say(f"saved at step {loop.step}; to go on: {again}")
+                loop.progress.say(f"saved at step {loop.step}; to go on: {resume_command()}")
             raise Interrupted
         if run is None:
             return []
         run.finish()
-        return run.records()
+        return list(run.records)
 
 
 def rehearse(task: Task, training: Training, steps: int = 4) -> float:
     """Seconds that the whole training would take, evaluations aside, from a few of its steps.
 
-    The task is used up: it has taken them.
-
-    Args:
-        task: What would be trained.
-        training: For how long.
-        steps: How many steps to time; the one before them warms up.
+    The task is used up: it has taken them. The step before those that are timed warms up.
     """
     machine = Machine(accelerator="cpu", progress=False)
-    fabric = machine.fabric(training.precision)
     few = replace(training, steps=steps + 2, record_every=steps + 2)  # the last one would record
-    loop = Loop(fabric, replace(task, evaluate=None), few, machine, 0, None)
-    loop.begin()
-    fastest = float("inf")
-    for step in range(steps + 1):
-        begin = time.perf_counter()
-        loop.advance(Interruption())
-        if step:
-            fastest = min(fastest, time.perf_counter() - begin)
-    return fastest * training.steps
-
-
-def _open(
-    fabric: Fabric, folder: str | Path, config: Any, resume: bool, experiment: str | None
-) -> RunFolder | None:
-    """The folder, in the first process; where it is refused, the others end without a word."""
-    run, refusal = None, None
-    if fabric.is_global_zero:
-        try:
-            run = RunFolder.open(folder, config, resume=resume, experiment=experiment)
-        except (OSError, TypeError, ValueError) as error:
-            refusal = error
-    refused = fabric.broadcast(refusal is not None)
-    if refusal is not None:
-        raise refusal
-    if refused:
-        raise SystemExit(1)
-    return run
+    loop = Loop(machine.fabric(), replace(task, evaluate=None), few, machine, 0, None)
+    clock = []
+    for _ in range(steps + 1):
+        loop.advance(Event())
+        clock.append(time.perf_counter())
+    return min(after - before for before, after in pairwise(clock)) * training.steps

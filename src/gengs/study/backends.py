@@ -5,13 +5,17 @@ from __future__ import annotations
 __all__ = ["Backend", "Loky", "RayCluster"]
 
 import logging
+import math
 import os
+import platform
 import socket
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+
+from joblib import Parallel, cpu_count, delayed, parallel_config
 
 from ..runs.machine import require_semaphores
 from .plan import PlannedRun
@@ -21,11 +25,7 @@ from .worker import execute
 
 @dataclass(frozen=True)
 class Loky:
-    """Processes of this machine.
-
-    Args:
-        count: How many; ``None`` for one per core.
-    """
+    """So many processes of this machine; ``None`` for one per core."""
 
     count: int | None = None
 
@@ -34,22 +34,16 @@ class Loky:
     def workers(self, after_death: bool = False) -> int:
         """How many runs at once."""
         require_semaphores(self.count or 2)
-        from joblib import cpu_count
-
         return self.count or int(cpu_count())
 
     @property
     def threads(self) -> int:
         """Of torch, for one run."""
-        from joblib import cpu_count
-
         told = os.environ.get("OMP_NUM_THREADS", "")
         return int(told) if told.isdigit() and int(told) else max(1, cpu_count() // self.workers())
 
     def map(self, runs: Sequence[PlannedRun], session: Session, workers: int) -> None:
         """Execute runs; raises if a worker dies."""
-        from joblib import parallel_config
-
         with (
             parallel_config(
                 backend="loky",
@@ -69,24 +63,19 @@ class Loky:
 
 @dataclass(frozen=True)
 class RayCluster:
-    """A Ray cluster, through Ray's own joblib backend.
-
-    Args:
-        address: Of an existing cluster; by default ``$RAY_ADDRESS``, or one on this machine alone.
-        count: How many runs at once; ``None`` for as many as the cluster has room for.
-        gpus: For each run, or a part of one.
-        threads: CPUs for each run.
-    """
+    """A Ray cluster, through Ray's own joblib backend."""
 
     address: str | None = None
+    """Of an existing one; by default ``$RAY_ADDRESS``, or one on this machine alone."""
     count: int | None = None
+    """How many runs at once; ``None`` for as many as the cluster has room for."""
     gpus: float = 0.0
-    threads: int = 1
+    """For each run, or a part of one."""
 
+    threads = 1  # and CPUs, for each run
     children = False  # Ray ends what it started for a command that is gone
 
-    def connect(self) -> None:
-        """Connect, once."""
+    def _connect(self) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         try:
@@ -106,18 +95,17 @@ class RayCluster:
         """How many runs at once, at this moment; ``after_death`` of a worker, ask each machine."""
         import ray
 
-        self.connect()
+        self._connect()
         nodes = [n for n in ray.nodes() if n["Alive"] and n["Resources"].get("CPU")]
         room = 0
         for node in _answering(nodes) if after_death else nodes:
             has = node["Resources"]
-            fits = has.get("CPU", 0) // self.threads
-            room += int(min(fits, has.get("GPU", 0) // self.gpus) if self.gpus else fits)
+            room += int(min(has["CPU"], has.get("GPU", 0) // self.gpus if self.gpus else math.inf))
         return room if self.count is None else min(self.count, room)
 
     def map(self, runs: Sequence[PlannedRun], session: Session, workers: int) -> None:
         """Execute runs; raises if a worker dies."""
-        resources = {"num_cpus": self.threads, "num_gpus": self.gpus}
+        resources = {"num_cpus": 1, "num_gpus": self.gpus}
         # Ray's pool deals tasks out in turns, so all at once keeps everyone busy longest.
         options = {"pre_dispatch": "all", "ray_remote_args": resources}
         _map(runs, session, n_jobs=workers, backend="ray", **options)
@@ -133,8 +121,6 @@ Backend = Loky | RayCluster
 
 
 def _map(runs: Sequence[PlannedRun], session: Session, **options: Any) -> None:
-    from joblib import Parallel, delayed
-
     Parallel(batch_size=1, **options)(delayed(execute)(run, session) for run in runs)
 
 
@@ -145,16 +131,12 @@ def _knock(address: str | None) -> None:
         socket.create_connection((host, int(port)), timeout=20).close()
 
 
-def _answer() -> None:
-    pass
-
-
 def _answering(nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The machines that answer. One that just died counts as alive for a while: ask each."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    answer = ray.remote(num_cpus=0, max_retries=0)(_answer)
+    answer = ray.remote(num_cpus=0, max_retries=0)(platform.node)
     asked = {}
     for node in nodes:
         there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)

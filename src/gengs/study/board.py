@@ -16,22 +16,18 @@ from rich.table import Table
 from rich.text import Text
 
 from ..runs.sanitise import printable, unheard
-from .estimate import Estimate, duration, known_times, time_taken
+from .estimate import duration, known_times
 from .plan import PlannedRun
-from .status import State, Status
+from .status import State, Status, time_taken
 
 _STYLES = {"done": "green", "running": "bold", "failed": "red", "waiting": "dim"}
 
 
 class Board:
-    """Shows a study's status until the context ends; a context manager.
+    """Shows a study's status, by a look every so many seconds, until the context ends.
 
-    In a terminal it is a table that changes; elsewhere a line for each run that ends.
-
-    Args:
-        look: The status at this moment.
-        workers: How many runs are done at once.
-        seconds: Between two looks.
+    In a terminal it is a table that changes; elsewhere a line for each run that ends. ``workers``
+    is how many runs are done at once.
     """
 
     def __init__(self, look: Callable[[], Status], workers: int, seconds: float = 1.0) -> None:
@@ -43,7 +39,6 @@ class Board:
             self._live = Live(console=self._console, auto_refresh=False, redirect_stdout=False)
         self._seen: dict[str, State] = {}
         self._ended: list[PlannedRun] = []  # since the board is there, in that order
-        self._times: tuple[int, Estimate] | None = None  # for so many complete runs
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._refresh, daemon=True)
 
@@ -73,10 +68,6 @@ class Board:
 
     def _update(self) -> None:
         status = self.look()
-        with unheard():
-            self._show(status)
-
-    def _show(self, status: Status) -> None:
         for run in status.runs("done", "failed"):
             before, self._seen[run.id] = self._seen.get(run.id), status.states[run.id]
             if before != status.states[run.id]:
@@ -85,7 +76,8 @@ class Board:
                     self.say(self._line(status, run))
         self._seen = dict(status.states)
         if self._live is not None:
-            self._live.update(self._table(status), refresh=True)
+            with unheard():
+                self._live.update(self._table(status), refresh=True)
 
     def _line(self, status: Status, run: PlannedRun) -> str:
         state = status.states[run.id]
@@ -95,34 +87,29 @@ class Board:
         return f"{ended}/{len(status.plan.runs)} {state}: {run.title}{more}"
 
     def _left(self, status: Status) -> str:
-        runs = status.runs("running", "waiting")
-        if self._times is None or self._times[0] != status.count("done"):
-            self._times = status.count("done"), known_times(status)
-        times = self._times[1]
+        runs, times = status.runs("running", "waiting"), known_times(status)
         seconds = times.total(runs, self.workers)
         if seconds is None:
             return "time left unknown"
-        gone = sum(
-            min(status.running[run.id], times.seconds(run) or 0.0)
-            for run in runs
-            if run.id in status.running
-        )
+        gone = sum(min(status.running.get(run.id, 0.0), times.seconds(run) or 0.0) for run in runs)
         return f"{duration(max(seconds - gone / self.workers, 0.0))} left"
 
     def _table(self, status: Status) -> Group:
         total = len(status.plan.runs)
         done, failed = status.count("done"), status.count("failed")
-        head = Text.assemble((status.plan.name, "bold"), f" ({status.plan.budget})  {done}/{total}")
-        head.append(f" done, {status.count('running')} running, ")
-        head.append(f"{failed} failed", style="red" if failed else "")
-        head.append(f", {self._left(status)}")
-        table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
-        for title in ("run", "state", "time"):
-            table.add_column(title, no_wrap=True, justify="right" if title == "time" else "left")
-        table.add_column("", no_wrap=True, overflow="ellipsis")
+        head = Text.assemble(
+            (status.plan.name, "bold"),
+            f" ({status.plan.budget})  {done}/{total} done, {status.count('running')} running, ",
+            (f"{failed} failed", "red" if failed else ""),
+            f", {self._left(status)}",
+        )
+        table = Table("run", "state", "time", "", box=SIMPLE_HEAD, pad_edge=False)
+        for column in table.columns:
+            column.no_wrap = True
+        table.columns[2].justify = "right"
         for run in self._shown(status, room=max(3, self._console.height - 8)):
             state = status.states[run.id]
-            seconds = status.running.get(run.id) or time_taken(status.folder, run)
+            seconds = status.running.get(run.id) or time_taken(status.folder / "runs" / run.id)
             time = "" if seconds is None or state == "waiting" else duration(seconds)
             why = Text(printable(status.errors.get(run.id, "")))
             table.add_row(Text(printable(run.title)), Text(state, style=_STYLES[state]), time, why)

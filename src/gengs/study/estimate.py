@@ -9,7 +9,7 @@ first step, loading the data and building the model, is timed with it.
 
 from __future__ import annotations
 
-__all__ = ["Estimate", "duration", "known_times", "rehearsed_times", "time_taken"]
+__all__ = ["Estimate", "duration", "known_times", "rehearsed_times"]
 
 import json
 import time
@@ -22,10 +22,9 @@ from statistics import mean
 from ..data.archive import offline
 from ..experiments.registry import EXPERIMENTS
 from ..runs.config import to_json
-from ..runs.json_lines import loads
 from ..runs.machine import limited_threads
 from .plan import PlannedRun
-from .status import Status
+from .status import Status, time_taken
 
 
 class Estimate:
@@ -48,25 +47,18 @@ class Estimate:
 
     def total(self, runs: Iterable[PlannedRun], workers: int) -> float | None:
         """How long runs take, ``workers`` at a time."""
-        seconds = [self.seconds(run) for run in runs]
-        known = [second for second in seconds if second is not None]
-        if len(known) < len(seconds):
-            return None
+        known = []
+        for run in runs:
+            if (seconds := self.seconds(run)) is None:
+                return None
+            known.append(seconds)
         return max(sum(known) / workers, max(known, default=0.0))
 
 
 def known_times(status: Status) -> Estimate:
     """From the complete runs of a study."""
-    times = ((run, time_taken(status.folder, run)) for run in status.runs("done"))
+    times = ((run, time_taken(status.folder / "runs" / run.id)) for run in status.runs("done"))
     return Estimate((run, seconds) for run, seconds in times if seconds is not None)
-
-
-def time_taken(folder: Path, run: PlannedRun) -> float | None:
-    """The seconds that a run has taken so far, if a study did it."""
-    try:
-        return float(loads((folder / "runs" / run.id / "timing.json").read_bytes())["seconds"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def rehearsed_times(

@@ -20,11 +20,7 @@ from .status import look_at, refuse_conflicts
 
 
 def merge(sources: Sequence[str | Path], target: str | Path) -> tuple[Plan, int]:
-    """Merge study folders into a new one, or into one of the same study.
-
-    Args:
-        sources: Study folders; they are not changed.
-        target: The merged study's folder.
+    """Merge study folders into a new one, or into one of the same study; the sources stay.
 
     Returns:
         The merged plan, and how many run folders were copied.
@@ -71,13 +67,10 @@ def _one_plan(folders: Sequence[Path]) -> Plan:
 
 def _furthest(folders: Sequence[Path], run: PlannedRun) -> Path | None:
     """The folder of the run to keep."""
-    there = [folder for folder in folders if (folder / "runs" / run.id).exists()]
-    paths = [folder / "runs" / run.id for folder in there]
-    complete = [
-        folder / "runs" / run.id for folder in there if look_at(folder, run).state == "done"
-    ]
+    complete = [f / "runs" / run.id for f in folders if look_at(f, run).state == "done"]
     if not complete:
-        return max(paths, key=lambda path: len(RunFolder.load_records(path)), default=None)
+        begun = [path for f in folders if (path := f / "runs" / run.id).exists()]
+        return max(begun, key=lambda path: len(RunFolder.load_records(path)), default=None)
     for path in complete:
         if (path / "records.jsonl").read_bytes() != (complete[0] / "records.jsonl").read_bytes():
             raise ValueError(

@@ -17,6 +17,8 @@ Example:
     >>> run = PlannedRun("vae", VaeConfig(prior="poisson(3)", seed=2), {"row": "Pois(3)"})
     >>> run.id
     'digits-poisson-3-tilted-midcdf-2-seed2-...'
+    >>> run.title
+    'Pois(3), seed 2'
 """
 
 from __future__ import annotations
@@ -26,15 +28,15 @@ __all__ = ["Plan", "PlannedRun", "check_folder", "read_plan", "select", "write_p
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..experiments.registry import EXPERIMENTS
-from ..runs.atomic import write_atomically
 from ..runs.config import defaults, from_json, nearest, to_json
-from ..runs.json_lines import dumps, loads
+from ..runs.json_lines import loads, write_json
 from ..runs.manifest import experiment_name
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,119}")
@@ -42,19 +44,15 @@ _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,119}")
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run of a study.
-
-    Args:
-        experiment: The name of an experiment.
-        config: Its configuration, or the settings of one as JSON.
-        labels: Where its result belongs: ``table``, ``row``, ``column``, ``data``.
-        id: The name of its folder; by default made from the experiment and the configuration.
-    """
+    """One run of a study."""
 
     experiment: str
     config: Any
+    """The experiment's configuration; or its settings as JSON, which become one."""
     labels: dict[str, str] = field(default_factory=dict)
+    """Where its result belongs: ``table``, ``row``, ``column``, ``data``."""
     id: str = ""
+    """The name of its folder; by default made from the experiment and the configuration."""
 
     def __post_init__(self) -> None:
         experiment = EXPERIMENTS.get(experiment_name(self.experiment))
@@ -87,14 +85,7 @@ class PlannedRun:
 
     @property
     def title(self) -> str:
-        """The run as its table names it, or by its id.
-
-        Example:
-            >>> from gengs.experiments.vae import VaeConfig
-            >>> labels = {"data": "mnist", "row": "Pois(2)", "column": "RF*"}
-            >>> PlannedRun("vae", VaeConfig(), labels).title
-            'mnist, Pois(2), RF*, seed 0'
-        """
+        """The run as its table names it, ``mnist, Pois(2), RF*, seed 0``, or by its id."""
         words = [self.labels[key] for key in ("data", "row", "column") if self.labels.get(key)]
         return ", ".join([*words, f"seed {self.seed}"]) if words else self.id
 
@@ -108,26 +99,19 @@ class Plan:
     runs: tuple[PlannedRun, ...]
 
     def __post_init__(self) -> None:
-        seen: set[str] = set()
-        for run in self.runs:
-            if run.id in seen:
-                raise ValueError(f"the study {self.name!r} has the run {run.id} twice.")
-            seen.add(run.id)
+        for id, count in Counter(run.id for run in self.runs).items():
+            if count > 1:
+                raise ValueError(f"the study {self.name!r} has the run {id} twice.")
 
 
 def write_plan(folder: str | Path, plan: Plan) -> None:
     """Write ``plan.json``, atomically."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / "plan.json", (dumps(to_json(plan), indent=2) + "\n").encode())
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    write_json(Path(folder) / "plan.json", to_json(plan))
 
 
 def read_plan(folder: str | Path) -> Plan:
-    """Read the plan of a study folder.
-
-    Raises:
-        ValueError: If there is none, or it is damaged.
-    """
+    """Read the plan of a study folder; ``ValueError`` if there is none, or it is damaged."""
     file = Path(folder) / "plan.json"
     try:
         return from_json(Plan, loads(file.read_bytes()), "it")
@@ -138,11 +122,7 @@ def read_plan(folder: str | Path) -> Plan:
 
 
 def check_folder(folder: Path, plan: Plan) -> None:
-    """Refuse a folder that is not for this study.
-
-    Raises:
-        ValueError: If the folder holds another study, or no study but something else.
-    """
+    """Raise ``ValueError`` for a folder with another study, or no study but something else."""
     if (folder / "plan.json").exists():
         known = read_plan(folder)
         if (known.name, known.budget) != (plan.name, plan.budget):
@@ -157,10 +137,7 @@ def check_folder(folder: Path, plan: Plan) -> None:
 def select(runs: Sequence[PlannedRun], only: Iterable[str]) -> list[PlannedRun]:
     """The runs whose labels (or seed) have the values of ``label=value`` texts.
 
-    Several values of one label are alternatives.
-
-    Raises:
-        ValueError: If no run has such a label or value.
+    Several values of one label are alternatives; ``ValueError`` if no run has one.
     """
     labelled = [(run, {**run.labels, "seed": str(run.seed)}) for run in runs]
     wanted: dict[str, set[str]] = {}
@@ -189,8 +166,8 @@ def _id(experiment: str, config: Any) -> str:
         for name, value in settings.items()
         if name not in usual or json.dumps(value, default=str) != json.dumps(usual[name])
     }
-    hashed = EXPERIMENTS[experiment].former_name or experiment
-    text = json.dumps([hashed, unusual], sort_keys=True, default=str)
+    first_name = "topics" if experiment == "nvpdef" else experiment  # ids outlive a new name
+    text = json.dumps([first_name, unusual], sort_keys=True, default=str)
     named = [settings[name] for name in EXPERIMENTS[experiment].named_by]
     words = re.sub(r"[^a-z0-9.]+", "-", "-".join(map(str, named)).lower()).strip("-.")
     return f"{words[:80]}-seed{config.seed}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -25,7 +25,7 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 from ..runs.atomic import write_atomically
-from ..runs.interruption import Interruption
+from ..runs.interruption import interruption
 from ..runs.machine import Machine
 from ..runs.sanitise import say
 from .backends import Backend
@@ -44,22 +44,17 @@ def run_study(
     machine: Machine,
     data_dir: Path | None = None,
 ) -> tuple[Status, bool]:
-    """Do these runs of a study; its status afterwards, and whether it was interrupted.
+    """Do these of the plan's runs, in this order, each on the machine, which should be silent.
 
-    Args:
-        plan: The study; it is written to the folder first.
-        folder: The study's folder.
-        backend: Where to execute.
-        runs: Which of the plan's runs to do, in this order.
-        machine: For each run; it should resume and be silent.
-        data_dir: Where the data sets are.
+    Returns:
+        The status of the study afterwards, and whether it was interrupted.
     """
     check_folder(folder, plan)
     if not (folder / "plan.json").exists() or read_plan(folder) != plan:
-        write_plan(folder, plan)
+        write_plan(folder, plan)  # not under the feet of another command that does the same study
     folder = folder.resolve()
     workers = backend.workers()
-    data_dir = None if data_dir is None else data_dir.resolve()
+    data_dir = data_dir and data_dir.resolve()
     session = Session(folder, machine, backend.threads, data_dir, backend.children)
     shown = Plan(plan.name, plan.budget, tuple(runs))
 
@@ -69,7 +64,7 @@ def run_study(
 
     with session:
         with (
-            Interruption(stop),
+            interruption(stop),
             Board(lambda: Status(shown, folder, session.running()), workers) as board,
             # The board has the terminal; Ray would print the logs of machines that are gone.
             redirect_stdout(io.StringIO()),
@@ -82,14 +77,7 @@ def run_study(
 
 
 def fan_out(plan: Plan, session: Session, backend: Backend, say: Callable[[str], None]) -> None:
-    """Execute the runs of a plan, whatever happens to the workers.
-
-    Args:
-        plan: What is to be done.
-        session: What the runs have in common.
-        backend: Where.
-        say: Tell the user something.
-    """
+    """Execute the runs of a plan, whatever happens to the workers; ``say`` tells the user."""
     runs: Sequence[PlannedRun] = plan.runs
     deaths: Counter[tuple[str, int, int]] = Counter()  # by run and how far it was
     idle = 0  # deaths in a row with no run in progress

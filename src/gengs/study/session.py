@@ -27,21 +27,17 @@ from .plan import PlannedRun
 
 @dataclass(frozen=True)
 class Session:
-    """What all runs of one command have in common; a context manager in its process.
-
-    Args:
-        folder: The study's folder.
-        machine: For each run; it should resume and be silent.
-        threads: Of torch, for one run.
-        data_dir: Where the data sets are.
-        children: Whether the workers are children of the command, and end with it.
-    """
+    """What all runs of one command have in common; a context manager in its process."""
 
     folder: Path
+    """Of the study."""
     machine: Machine
+    """For each run; it should resume and be silent."""
     threads: int = 1
+    """Of torch, for one run."""
     data_dir: Path | None = None
     children: bool = False
+    """Whether the workers are children of the command, and end with it."""
     pid: int = field(default_factory=os.getpid)
     host: str = field(default_factory=platform.node)
 
@@ -112,8 +108,6 @@ class Session:
 def _alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["State", "Status", "look_at", "refuse_conflicts"]
+__all__ = ["State", "Status", "look_at", "refuse_conflicts", "time_taken"]
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,12 +10,11 @@ from typing import Literal
 
 from ..experiments.registry import EXPERIMENTS
 from ..runs.config import to_json
+from ..runs.json_lines import loads
 from ..runs.run_status import CONFLICTS, RunStatus, inspect_run
 from .plan import Plan, PlannedRun
 
 State = Literal["done", "running", "failed", "waiting"]
-
-_NONE: Mapping[str, float] = {}
 
 
 def look_at(folder: Path, run: PlannedRun, *, verify: bool = False) -> RunStatus:
@@ -25,21 +24,24 @@ def look_at(folder: Path, run: PlannedRun, *, verify: bool = False) -> RunStatus
     return inspect_run(path, run.experiment, settings, kind, verify=verify)
 
 
+def time_taken(path: Path) -> float | None:
+    """The seconds that the run in a folder has taken so far, if a study did it."""
+    try:
+        return float(loads((path / "timing.json").read_bytes())["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 class Status:
-    """The states of all runs of a study.
+    """The ``states`` of all runs of a study by id, and the ``errors`` of those that failed.
 
-    Args:
-        plan: The study.
-        folder: Its folder.
-        running: The runs in progress, with the seconds since they were started.
-
-    Attributes:
-        states: The state of each run, by id.
-        errors: The sentences that say why runs failed.
+    ``running`` has the runs in progress, with the seconds since they were started.
     """
 
-    def __init__(self, plan: Plan, folder: Path, running: Mapping[str, float] = _NONE) -> None:
-        self.plan, self.folder, self.running = plan, folder, running
+    def __init__(
+        self, plan: Plan, folder: Path, running: Mapping[str, float] | None = None
+    ) -> None:
+        self.plan, self.folder, self.running = plan, folder, running or {}
         self.states: dict[str, State] = {}
         self.errors: dict[str, str] = {}
         for run in plan.runs:
@@ -47,7 +49,7 @@ class Status:
             self.states[run.id] = "waiting"  # also what another command works on
             if found.state == "done":
                 self.states[run.id] = "done"
-            elif run.id in running:
+            elif run.id in self.running:
                 self.states[run.id] = "running"
             elif found.state == "failed":
                 self.states[run.id], self.errors[run.id] = "failed", found.reason
@@ -62,11 +64,7 @@ class Status:
 
 
 def refuse_conflicts(folder: Path, runs: Iterable[PlannedRun]) -> None:
-    """Refuse a study's folder in which a run's folder is damaged or holds another run.
-
-    Raises:
-        ValueError: The message names the first such run, what is wrong and what to do.
-    """
+    """Raise ``ValueError`` for the first run whose folder is damaged or holds another run."""
     looks = [(run, look_at(folder, run, verify=True)) for run in runs]
     found = [(run, look) for run, look in looks if look.state in CONFLICTS]
     if found:

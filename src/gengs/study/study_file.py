@@ -59,12 +59,7 @@ class _StudyFile:
 
 
 def read_study(path: str | Path) -> Plan:
-    """Read a study.
-
-    Raises:
-        ValueError: If the file is not as above; the message names the file and the nearest key.
-        TypeError: If a setting has the wrong type.
-    """
+    """Read a study; the ``ValueError`` or ``TypeError`` names the file and the nearest key."""
     path = Path(path)
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -21,18 +21,15 @@ import threading
 import time
 import traceback
 from pathlib import Path
-from typing import Literal
 
 from ..experiments.registry import EXPERIMENTS
 from ..runs.atomic import write_atomically
 from ..runs.interruption import stoppable
-from ..runs.json_lines import dumps, loads
+from ..runs.json_lines import write_json
 from ..runs.machine import limited_threads
 from .plan import PlannedRun
 from .session import Session
-from .status import look_at
-
-Outcome = Literal["done", "failed", "stopped", "busy"]
+from .status import look_at, time_taken
 
 # A worker that was killed may hold its lock for a moment longer.
 _PATIENCE = 15.0
@@ -42,7 +39,7 @@ class NotSharedError(OSError):
     """A worker cannot see the study's folder."""
 
 
-def execute(run: PlannedRun, session: Session) -> Outcome:
+def execute(run: PlannedRun, session: Session) -> None:
     """Do what is left to do of a run; never raises for what the run itself does."""
     if not (session.folder / "plan.json").exists():
         raise NotSharedError(
@@ -52,24 +49,24 @@ def execute(run: PlannedRun, session: Session) -> Outcome:
     if not session.is_here:
         _watch(session)
     if look_at(session.folder, run).state == "done":
-        return "done"
+        return
+    path, begin, ours = session.folder_of(run), time.monotonic(), True
     session.started(run)
-    begin = time.monotonic()
     try:
         with limited_threads(session.threads), _in_progress, stoppable():
-            outcome = _attempt(run, session)
+            ours = _attempt(run, session)
     except (SystemExit, KeyboardInterrupt):  # the first, where it could save itself
-        outcome = "stopped"
         if session.is_here:
             session.stop()  # the signal was for the study
     finally:
         session.ended(run)
-    if outcome != "busy":
-        _add_time(session.folder_of(run), time.monotonic() - begin, session.threads)
-    return outcome
+    if ours and path.exists():
+        seconds = (time_taken(path) or 0.0) + time.monotonic() - begin
+        write_json(path / "timing.json", {"seconds": round(seconds, 3), "threads": session.threads})
 
 
-def _attempt(run: PlannedRun, session: Session) -> Outcome:
+def _attempt(run: PlannedRun, session: Session) -> bool:
+    """Whether the run was ours to do: not in the hands of another process."""
     path, patience = session.folder_of(run), time.monotonic() + _PATIENCE
     (path / "error.txt").unlink(missing_ok=True)
     # Asked once the watch can see that a run is in progress: one of the two sees the other.
@@ -81,10 +78,10 @@ def _attempt(run: PlannedRun, session: Session) -> Outcome:
                 experiment.run(run.config, path, session.data_dir, session.machine)
             if look_at(session.folder, run).state != "done":
                 raise RuntimeError(f"the run ended, but {path} is not complete.")
-            return "done"
+            return True
         except BlockingIOError:  # the folder is locked
             if time.monotonic() > patience:
-                return "busy"
+                return False
             time.sleep(0.5)
         except Exception:
             error, output = traceback.format_exc(), said.getvalue()
@@ -92,19 +89,8 @@ def _attempt(run: PlannedRun, session: Session) -> Outcome:
                 error += f"\nIts last output:\n{output[-4000:]}"
             path.mkdir(parents=True, exist_ok=True)
             write_atomically(path / "error.txt", error.encode())
-            return "failed"
-    return "stopped"
-
-
-def _add_time(path: Path, seconds: float, threads: int) -> None:
-    """Add to the time that the run has taken so far, kept for estimates."""
-    if not path.exists():
-        return
-    file = path / "timing.json"
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        seconds += float(loads(file.read_bytes())["seconds"])
-    content = {"seconds": round(seconds, 3), "threads": threads}
-    write_atomically(file, (dumps(content) + "\n").encode())
+            return True
+    return True
 
 
 _in_progress = threading.Lock()
