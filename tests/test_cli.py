@@ -101,8 +101,11 @@ assert not above, above
     assert done.returncode == 0, done.stderr
 
 
-HELP = ["--help", "estimators", "estimators --json", "measure --help", "synthetic --help",
-        "vae --help", "study --help", "study merge --help", "report --help"]  # fmt: skip
+LIGHT = [
+    *("", "--help", "--version", "bogus", "topics --help", "estimators", "estimators --json"),
+    *(f"{name} --help" for name in COMMANDS),
+    *(f"{name} --bogus 1" for name in COMMANDS),
+]
 
 
 def imported(arguments, among):
@@ -110,8 +113,10 @@ def imported(arguments, among):
     code = f"""
 import contextlib, io, sys
 from gengs.cli import main
-with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
-    main({arguments!r})
+sink = io.StringIO()
+with contextlib.suppress(SystemExit), contextlib.redirect_stdout(sink):
+    with contextlib.redirect_stderr(sink):
+        main({arguments!r})
 print(*({{name.split(".")[0] for name in sys.modules}} & {among!r}))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
@@ -119,8 +124,8 @@ print(*({{name.split(".")[0] for name in sys.modules}} & {among!r}))
     return done.stdout.split()
 
 
-@pytest.mark.parametrize("line", HELP)
-def test_help_and_listings_import_nothing_that_takes_long(line):
+@pytest.mark.parametrize("line", LIGHT)
+def test_help_listings_and_mistyped_options_import_nothing_that_takes_long(line):
     heavy = {"torch", "numpy", "scipy", "sklearn", "pandas", "matplotlib", "lightning_fabric"}
     assert imported(line.split(), heavy) == []
 

@@ -38,7 +38,7 @@ COMMANDS = {
         "Train a count-latent variational autoencoder on images, with any estimator.",
     ),
     "nvpdef": (
-        "experiments.nvpdef_experiment.Nvpdef",
+        "experiments.nvpdef_command.Nvpdef",
         "Train a Poisson topic model on a corpus, with any estimator.",
     ),
     "topics fit": (

@@ -91,7 +91,7 @@ def _experiments(folder: Path, plan: Plan) -> None:
 def tour(brief: bool = False) -> Plan:
     """The runs of the tour, the longest first; few steps of each, if it is to be brief."""
     from .experiments.laboratory import Measure
-    from .experiments.nvpdef_experiment import NvpdefConfig
+    from .experiments.nvpdef_command import NvpdefConfig
     from .experiments.synthetic import Synthetic
     from .experiments.vae import VaeConfig
     from .study.plan import Plan, PlannedRun
