@@ -6,12 +6,14 @@ import subprocess
 import sys
 import warnings
 from importlib.resources import files
+from types import SimpleNamespace
 
 import pytest
 
 from gengs import catalogue
 from gengs.cli import COMMANDS, _command, main
 from gengs.experiments.laboratory import Measure
+from gengs.lab import measure
 
 
 def gengs(*arguments):
@@ -51,6 +53,11 @@ def test_measure_prints_json_and_draws(tmp_path):
         (["--law", f"poisson({'9' * 400})"], "expected numbers"),
         (["--law", f"poisson({'-' * 5000}3)"], "literal arguments"),
         (["--law", f"poisson({'(' * 5000}3{')' * 5000})"], "literal arguments"),
+        (["--law", f"poisson({'[' * 90}3{']' * 90})"], "expected numbers"),
+        (["--law", "poisson([3])"], "expected numbers"),
+        (["--law", "binomial([3, 4], 0.5)"], "expected numbers"),
+        (["--law", "categorical(0.5)"], "expected a list of numbers"),
+        (["--law", "categorical([[0.5, 0.5]])"], "expected a list of numbers"),
         (["--law", "poisson(rate=3, rate=4)"], "each once"),
         (["--estimators", "REBAR(eta='x')"], "REBAR does not take these settings"),
         (["--estimators"], "expected estimators after --estimators"),
@@ -147,10 +154,11 @@ def test_bad_numbers_of_synthetic_are_named(tmp_path, capsys):
         assert said.startswith("gengs: ") and said.count("\n") == 1 and sentence in said
 
 
-def test_a_warning_is_a_sentence(monkeypatch, capsys):
+def test_a_warning_is_a_sentence_and_said_once(monkeypatch, capsys):
     def run(_):
         warnings.simplefilter("always")
-        warnings.warn("this may take long", stacklevel=1)
+        for _ in range(3):
+            warnings.warn("this may take long", stacklevel=1)
 
     monkeypatch.setattr("gengs.cli._run", run)
     main([])
@@ -169,11 +177,32 @@ def test_no_room_for_processes_is_named(monkeypatch, capsys, tmp_path):
     assert "no room for a semaphore in /dev/shm" in said and said.count("\n") == 1
 
 
-def test_long_work_is_announced(monkeypatch, capsys):
-    monkeypatch.setattr("gengs.experiments.laboratory._LONG", 0.0)
-    assert main(["measure", "--replicates", "100", "--estimators", "MidCDF"]) == 0
+class Clock:
+    """A clock that the measured work moves: ``made`` at first, then by each replicate."""
+
+    def __init__(self, monkeypatch, made, each):
+        self.now, self.made, self.each = 0.0, made, each
+        clock = SimpleNamespace(monotonic=lambda: self.now)
+        monkeypatch.setattr("gengs.experiments.laboratory.time", clock)
+        monkeypatch.setattr(sys.modules["gengs.lab.measure"], "measure", self.measure)
+
+    def measure(self, cost, q, estimators, *, replicates, **options):
+        if estimators:
+            self.now += self.made + self.each * replicates
+            self.made = 0.0
+        return measure(cost, q, estimators, replicates=min(replicates, 100), **options)
+
+
+@pytest.mark.parametrize(
+    ("made", "each", "expected"),
+    [(1.0, 1e-5, ""), (0.0, 0.01, "0:03:20"), (1.0, 0.01, "0:03:20")],
+    ids=["slow to begin", "long", "slow to begin and long"],
+)
+def test_long_work_is_announced(made, each, expected, monkeypatch, capsys):
+    Clock(monkeypatch, made, each)
+    assert main(["measure", "--estimators", "MidCDF"]) == 0
     said = capsys.readouterr()
-    assert said.err.startswith("measuring MidCDF: this takes up to 0:0")
+    assert said.err == (f"measuring MidCDF: this takes about {expected}\n" if expected else "")
     assert "exact gradient 1.8" in said.out
 
 

@@ -6,7 +6,7 @@ not depend on which others there are; with a folder, each is kept as soon as it 
 
 from __future__ import annotations
 
-__all__ = ["Measure"]
+__most_ = ["Measure"]
 
 import json
 import math
@@ -120,23 +120,30 @@ class Measure:
         """One estimator; what will take long is announced."""
         from ..lab.measure import measure
 
-        def measured(replicates: int) -> Row:
+        def measured(replicates: int, warm_up: int) -> Row:
             found = measure(
                 *(cost, q, estimator),
                 replicates=replicates,
                 exact=exact,
-                warm_up=self.warm_up,
+                warm_up=warm_up,
                 seed=self.seed,
             )
             return found.rows[0]
 
-        begin, few = time.monotonic(), min(self.replicates, 50)
-        name = measured(few).estimator
-        seconds = (time.monotonic() - begin) * self.replicates / few
-        if seconds > _LONG:
-            most = timedelta(seconds=round(seconds))
-            say(f"measuring {name}: this takes up to {most}", error=True)
-        return measured(self.replicates)
+        def seconds(number: int) -> float:
+            begin = time.monotonic()
+            measured(number, min(number, self.warm_up))
+            return time.monotonic() - begin
+
+        few, most = min(self.replicates, 50), max(self.replicates, self.warm_up)
+        if seconds(few) * most / few > _LONG:
+            # or it only began slowly: what all need once is not multiplied
+            once, often = seconds(few), seconds(4 * few)
+            expected = once + (often - once) * (most - few) / (3 * few)
+            if expected > _LONG:
+                shown = timedelta(seconds=round(expected))
+                say(f"measuring {type(estimator).__name__}: this takes about {shown}", error=True)
+        return measured(self.replicates, self.warm_up)
 
     def _print(self, result: Measurement) -> None:
         say(json.dumps(result.to_dict(), indent=2) if self.json else result)
