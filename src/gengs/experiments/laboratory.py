@@ -6,7 +6,7 @@ not depend on which others there are; with a folder, each is kept as soon as it 
 
 from __future__ import annotations
 
-__most_ = ["Measure"]
+__all__ = ["Measure"]
 
 import json
 import math
