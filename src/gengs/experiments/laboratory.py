@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 CostName = Literal["quadratic", "exponential", "sigmoid", "network"]
 
 _LONG = 30.0  # seconds: what takes longer is announced
+_TRIAL = 0.5  # seconds: enough to tell from
 
 
 @dataclass(frozen=True)
@@ -137,9 +138,10 @@ class Measure:
 
         few, most = min(self.replicates, 50), max(self.replicates, self.warm_up)
         if seconds(few) * most / few > _LONG:
-            # or it only began slowly: what all need once is not multiplied
-            once, often = seconds(few), seconds(4 * few)
-            expected = once + (often - once) * (most - few) / (3 * few)
+            # or it only began slowly: try more, until what they need once is a small part
+            while (spent := seconds(few)) < _TRIAL and 4 * few < most:
+                few *= 4
+            expected = spent * most / few
             if expected > _LONG:
                 shown = timedelta(seconds=round(expected))
                 say(f"measuring {type(estimator).__name__}: this takes about {shown}", error=True)

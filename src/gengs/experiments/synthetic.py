@@ -150,7 +150,8 @@ class Synthetic:
         require_semaphores(self.workers)
         from joblib import Parallel, delayed
 
-        parallel = Parallel(n_jobs=self.workers, return_as="generator")
+        # a worker whose command was killed before it had any work must not wait for minutes
+        parallel = Parallel(self.workers, "loky", return_as="generator", idle_worker_timeout=10)
         yield from parallel(delayed(_descend)(self, one.label, os.getpid()) for one in chosen)
 
     def _records(
