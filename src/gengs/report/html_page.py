@@ -21,6 +21,7 @@ from typing import Any
 from .. import __version__
 from ..lab.palette import HUES
 from ..runs.run_status import STATES, State
+from ..runs.sanitise import on_page
 from ..study.paper import CITATION
 from .contents import Contents
 from .headlines import headlines
@@ -45,7 +46,9 @@ def render_page(contents: Contents, command: str = "gengs report") -> str:
     script = _asset("report.js")
     plotly = _plotly() if charts else ""
     scripts = [code for code in (plotly, script) if code]
-    environment = Environment(autoescape=True, undefined=StrictUndefined, auto_reload=False)
+    environment = Environment(
+        autoescape=True, finalize=on_page, undefined=StrictUndefined, auto_reload=False
+    )
     return environment.from_string(_asset("report.html")).render(
         contents=contents,
         states=STATES,

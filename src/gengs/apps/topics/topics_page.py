@@ -15,6 +15,7 @@ from math import exp, isfinite, log
 from typing import Any
 
 from ... import __version__
+from ...runs.sanitise import on_page
 from .ingest import Ingested
 from .mixtures import Mixtures
 from .source import Label
@@ -77,7 +78,11 @@ def render_page(
     from markupsafe import Markup
 
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        finalize=on_page,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters["signed"] = _signed
     cards = _cards(found["topics"], seen)
