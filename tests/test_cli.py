@@ -6,12 +6,14 @@ import subprocess
 import sys
 import warnings
 from importlib.resources import files
+from types import SimpleNamespace
 
 import pytest
 
 from gengs import catalogue
 from gengs.cli import COMMANDS, _command, main
 from gengs.experiments.laboratory import Measure
+from gengs.lab import measure
 
 
 def gengs(*arguments):
@@ -51,6 +53,11 @@ def test_measure_prints_json_and_draws(tmp_path):
         (["--law", f"poisson({'9' * 400})"], "expected numbers"),
         (["--law", f"poisson({'-' * 5000}3)"], "literal arguments"),
         (["--law", f"poisson({'(' * 5000}3{')' * 5000})"], "literal arguments"),
+        (["--law", f"poisson({'[' * 90}3{']' * 90})"], "expected numbers"),
+        (["--law", "poisson([3])"], "expected numbers"),
+        (["--law", "binomial([3, 4], 0.5)"], "expected numbers"),
+        (["--law", "categorical(0.5)"], "expected a list of numbers"),
+        (["--law", "categorical([[0.5, 0.5]])"], "expected a list of numbers"),
         (["--law", "poisson(rate=3, rate=4)"], "each once"),
         (["--estimators", "REBAR(eta='x')"], "REBAR does not take these settings"),
         (["--estimators"], "expected estimators after --estimators"),
@@ -101,8 +108,11 @@ assert not above, above
     assert done.returncode == 0, done.stderr
 
 
-HELP = ["--help", "estimators", "estimators --json", "measure --help", "synthetic --help",
-        "vae --help", "study --help", "study merge --help", "report --help"]  # fmt: skip
+LIGHT = [
+    *("", "--help", "--version", "bogus", "topics --help", "estimators", "estimators --json"),
+    *(f"{name} --help" for name in COMMANDS),
+    *(f"{name} --bogus 1" for name in COMMANDS),
+]
 
 
 def imported(arguments, among):
@@ -110,8 +120,10 @@ def imported(arguments, among):
     code = f"""
 import contextlib, io, sys
 from gengs.cli import main
-with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
-    main({arguments!r})
+sink = io.StringIO()
+with contextlib.suppress(SystemExit), contextlib.redirect_stdout(sink):
+    with contextlib.redirect_stderr(sink):
+        main({arguments!r})
 print(*({{name.split(".")[0] for name in sys.modules}} & {among!r}))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
@@ -119,8 +131,8 @@ print(*({{name.split(".")[0] for name in sys.modules}} & {among!r}))
     return done.stdout.split()
 
 
-@pytest.mark.parametrize("line", HELP)
-def test_help_and_listings_import_nothing_that_takes_long(line):
+@pytest.mark.parametrize("line", LIGHT)
+def test_help_listings_and_mistyped_options_import_nothing_that_takes_long(line):
     heavy = {"torch", "numpy", "scipy", "sklearn", "pandas", "matplotlib", "lightning_fabric"}
     assert imported(line.split(), heavy) == []
 
@@ -142,10 +154,11 @@ def test_bad_numbers_of_synthetic_are_named(tmp_path, capsys):
         assert said.startswith("gengs: ") and said.count("\n") == 1 and sentence in said
 
 
-def test_a_warning_is_a_sentence(monkeypatch, capsys):
+def test_a_warning_is_a_sentence_and_said_once(monkeypatch, capsys):
     def run(_):
         warnings.simplefilter("always")
-        warnings.warn("this may take long", stacklevel=1)
+        for _ in range(3):
+            warnings.warn("this may take long", stacklevel=1)
 
     monkeypatch.setattr("gengs.cli._run", run)
     main([])
@@ -164,11 +177,32 @@ def test_no_room_for_processes_is_named(monkeypatch, capsys, tmp_path):
     assert "no room for a semaphore in /dev/shm" in said and said.count("\n") == 1
 
 
-def test_long_work_is_announced(monkeypatch, capsys):
-    monkeypatch.setattr("gengs.experiments.laboratory._LONG", 0.0)
-    assert main(["measure", "--replicates", "100", "--estimators", "MidCDF"]) == 0
+class Clock:
+    """A clock that the measured work moves: at first, at every call, and by each replicate."""
+
+    def __init__(self, monkeypatch, first, call, each):
+        self.now, self.first, self.call, self.each = 0.0, first, call, each
+        clock = SimpleNamespace(monotonic=lambda: self.now)
+        monkeypatch.setattr("gengs.experiments.laboratory.time", clock)
+        monkeypatch.setattr(sys.modules["gengs.lab.measure"], "measure", self.measure)
+
+    def measure(self, cost, q, estimators, *, replicates, **options):
+        if estimators:
+            self.now += self.first + self.call + self.each * replicates
+            self.first, self.call = 0.0, 1.1 * self.call  # other work on the machine
+        return measure(cost, q, estimators, replicates=min(replicates, 100), **options)
+
+
+@pytest.mark.parametrize(
+    ("first", "call", "each", "expected"),
+    [(1, 0, 1e-5, ""), (0, 0.05, 1e-5, ""), (0, 0, 0.01, "0:03:20"), (1, 0, 0.01, "0:03:20")],
+    ids=["slow to begin", "slow to call", "long", "slow to begin and long"],
+)
+def test_long_work_is_announced(first, call, each, expected, monkeypatch, capsys):
+    Clock(monkeypatch, first, call, each)
+    assert main(["measure", "--estimators", "MidCDF"]) == 0
     said = capsys.readouterr()
-    assert said.err.startswith("measuring MidCDF: this takes up to 0:0")
+    assert said.err == (f"measuring MidCDF: this takes about {expected}\n" if expected else "")
     assert "exact gradient 1.8" in said.out
 
 

@@ -53,7 +53,8 @@ def folder(tmp_path):
 
 def test_names_of_documents(folder, clean):
     names = ["=1+1", "+2", "-3", "@SUM(A1)", "\t=4", TITLE, "plain"]
-    rows = [{"text": "mail server words here more", "id": names[k % 7]} for k in range(28)]
+    texts = [f"mail {RED} server ", f"apple {TITLE} pear "]
+    rows = [{"text": texts[k % 2] * 20, "id": names[k % 7]} for k in range(56)]
     corpus = folder / "corpus.jsonl"
     corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
     out = folder / "out"
@@ -66,6 +67,8 @@ def test_names_of_documents(folder, clean):
             found = {row["name"] for row in csv.DictReader(file)}
         shown = {"'=1+1", "'+2", "'-3", "'@SUM(A1)", "'\t=4", "\\x1b]0;owned\\x07", "plain"}
         assert found == shown
+    page = (out / "index.html").read_text()
+    assert not RAW.search(page) and "mail \\x9b31m server" in page
 
 
 def test_words(folder, clean):
@@ -106,6 +109,7 @@ def test_the_folders_of_runs(command, tmp_path, clean):
     report = tmp_path / f"page{TITLE}.html"
     assert run("report", out, "-o", report) == 0
     clean("\\x1b]0;owned")
+    assert TITLE not in report.read_text()
 
 
 def test_studies(folder, clean):

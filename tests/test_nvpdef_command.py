@@ -11,7 +11,8 @@ from dataclasses import replace
 import pytest
 
 from gengs.data.text.text_sets import load_corpus
-from gengs.experiments.nvpdef_experiment import Nvpdef, NvpdefConfig, build_nvpdef
+from gengs.experiments.nvpdef_command import Nvpdef, NvpdefConfig
+from gengs.experiments.nvpdef_experiment import build_nvpdef
 from gengs.runs.machine import Machine
 from gengs.study.paper import TABLE2
 from gengs.study.table2 import ONE_LAYER, TWO_LAYERS, table2

@@ -66,6 +66,41 @@ def test_a_killed_process_leaves_no_child(tmp_path):
                 os.kill(process, signal.SIGKILL)
 
 
+KILLED_AS_IT_STARTS_WORKERS = """
+import os, signal, sys
+from joblib.externals.loky.process_executor import ProcessPoolExecutor
+start = ProcessPoolExecutor._adjust_process_count
+def start_and_die(self):
+    start(self)
+    open(sys.argv[1], "w").write(" ".join(map(str, self._processes)))
+    os.kill(os.getpid(), signal.SIGKILL)
+ProcessPoolExecutor._adjust_process_count = start_and_die
+from gengs.cli import main
+main(sys.argv[2:])
+"""
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.parametrize("line", ["synthetic --seeds 2 --out {}/run", "study {}/s.toml --out {}/s"])
+def test_workers_that_never_had_work_end_with_their_command(line, tmp_path):
+    """It dies with loky's lock in its hand: they would wait for it, for ever."""
+    (tmp_path / "s.toml").write_text('experiment = "measure"\n[grid]\nseed = [0, 1]\n')
+    line = line.replace("{}", str(tmp_path)).split()
+    noted = tmp_path / "workers"
+    program = [sys.executable, "-c", KILLED_AS_IT_STARTS_WORKERS, str(noted)]
+    # not to a pipe: the workers would hold it open
+    done = subprocess.run([*program, *line, "--workers", "2"], stdout=subprocess.DEVNULL)
+    workers = [int(number) for number in noted.read_text().split()]
+    try:
+        assert done.returncode == -signal.SIGKILL and len(workers) == 2
+        assert wait_for(lambda: not any(map(alive, workers)), 60)
+    finally:
+        for process in workers:
+            if alive(process):
+                os.kill(process, signal.SIGKILL)
+
+
 @pytest.mark.slow
 def test_where_the_first_process_refuses_the_others_are_silent(tmp_path):
     folder = tmp_path / "run"

@@ -198,6 +198,14 @@ def test_bad_usage_is_one_sentence_and_code_2(arguments, sentence, capsys, tmp_p
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(("law", "name"), [("poisson", "RF"), ("multinomial", "REBAR")])
+def test_a_descent_that_diverges_is_a_sentence(law, name, capsys, tmp_path):
+    line = ["synthetic", *TINY, "--law", law, "--estimators", name, "--workers", "1"]
+    assert main([*line, "--rate", "1000", "--out", str(tmp_path / "run")]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"gengs: {name} diverged at step ") and error.count("\n") == 1
+
+
 def test_an_unknown_law():
     done = command("--law", "poison")
     assert done.returncode == 2 and "negative-binomial" in done.stderr

@@ -381,3 +381,9 @@ def test_excerpts_and_curves():
     assert len(curve.trained.split()) == 3 and len(curve.held_out) == 1
     assert [text for _, text in curve.across] == ["0", "1", "2", "3"]
     assert len(curve.up) >= 3 and "held-out documents ended at 200" in curve.last
+
+
+def test_ticks_of_a_short_way_differ():
+    records = [{"kind": "train", "step": k, "nats_per_word": 1.94 + 0.005 * k} for k in (1, 2, 3)]
+    ticks = [text for _, text in training_curve(records).up]
+    assert len(ticks) >= 2 and len(set(ticks)) == len(ticks)

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -59,6 +60,12 @@ def python(wheel, tmp_path_factory):
     (site_packages,) = folder.glob("lib/*/site-packages")
     (site_packages / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return python
+
+
+def test_the_lowest_torch_that_is_allowed_is_the_one_of_these_tests():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (lowest,) = (d.removeprefix("torch>=") for d in project["dependencies"])
+    assert f"\ntorch=={lowest}." in (ROOT / "constraints.txt").read_text()
 
 
 def test_the_wheel_has_every_file(wheel):

@@ -15,6 +15,7 @@ import operator
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, make_dataclass
 from importlib import import_module
 from importlib.resources import files
@@ -38,7 +39,7 @@ COMMANDS = {
         "Train a count-latent variational autoencoder on images, with any estimator.",
     ),
     "nvpdef": (
-        "experiments.nvpdef_experiment.Nvpdef",
+        "experiments.nvpdef_command.Nvpdef",
         "Train a Poisson topic model on a corpus, with any estimator.",
     ),
     "topics fit": (
@@ -104,7 +105,7 @@ class Estimators:
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; the exit code."""
     with stoppable(), warnings.catch_warnings():
-        warnings.showwarning = _warn  # type: ignore[assignment]
+        warnings.showwarning = _warn_once()
         try:
             return _run(arguments)
         except KeyboardInterrupt:  # also while the packages are being imported
@@ -149,9 +150,16 @@ def _say(what: object, code: int = 0) -> int:
     return code
 
 
-def _warn(message: Warning | str, *place: object) -> None:
-    """A warning as a sentence; the file and line are no business of a user."""
-    _say(f"warning: {message}")
+def _warn_once() -> Callable[..., None]:
+    """Warnings as sentences, each once; the file and line are no business of a user."""
+    said = set()
+
+    def warn(message: Warning | str, *place: object) -> None:
+        if str(message) not in said:
+            said.add(str(message))
+            _say(f"warning: {message}")
+
+    return warn
 
 
 def _split(arguments: list[str]) -> tuple[str, list[str]]:

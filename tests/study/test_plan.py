@@ -8,7 +8,7 @@ import pytest
 
 from gengs.estimators.spec import parse_estimator
 from gengs.experiments.contenders import contenders
-from gengs.experiments.nvpdef_experiment import NvpdefConfig
+from gengs.experiments.nvpdef_command import NvpdefConfig
 from gengs.experiments.quadratic import FAMILIES
 from gengs.experiments.registry import EXPERIMENTS
 from gengs.experiments.vae import VaeConfig

@@ -102,10 +102,13 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
     if len(arguments) + len(named) != len(fields) or set(named) - set(fields[len(arguments) :]):
         raise ValueError(f"expected {head.lower()}({', '.join(fields)}), but got {_shown(text)}.")
     numbers = dict(zip(fields, arguments, strict=False)) | named
+    shape = "a list of numbers" if kind is Categorical else "numbers"
     try:
         tensors = {key: torch.tensor(x, dtype=torch.float32) for key, x in numbers.items()}
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"expected numbers as the parameters of {_shown(text)}.") from None
+        tensors = {}
+    if not tensors or {tensor.dim() for tensor in tensors.values()} != {kind is Categorical}:
+        raise ValueError(f"expected {shape} as the parameters of {_shown(text)}.")
     parameters = {k: x.requires_grad_() for k, x in tensors.items() if k != "total_count"}
     try:
         law = kind(**tensors, validate_args=True)

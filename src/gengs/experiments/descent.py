@@ -81,6 +81,11 @@ def descend(config: Synthetic, problem: Quadratic, contender: Contender) -> Desc
             team.expect(theta).sum().backward()
             optimiser.step()
             elapsed += time.perf_counter() - begin
+            if not problem.countable(theta):
+                raise FloatingPointError(
+                    f"{contender.label} diverged at step {step + 1}: λ is beyond what 32-bit "
+                    f"counts can show; a --rate below {config.rate:g} may help."
+                )
             path.append(theta.detach().clone())
         qualities.append(team.quality(theta, config.steps, config.final_gradients))
         evaluations = team.evaluations(theta)

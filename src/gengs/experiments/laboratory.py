@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 CostName = Literal["quadratic", "exponential", "sigmoid", "network"]
 
 _LONG = 30.0  # seconds: what takes longer is announced
+_TRIAL = 0.5  # seconds: enough to tell from
 
 
 @dataclass(frozen=True)
@@ -120,14 +121,31 @@ class Measure:
         """One estimator; what will take long is announced."""
         from ..lab.measure import measure
 
-        settings: dict[str, Any] = {"exact": exact, "warm_up": self.warm_up, "seed": self.seed}
-        begin, few = time.monotonic(), min(self.replicates, 50)
-        name = measure(cost, q, estimator, replicates=few, **settings).rows[0].estimator
-        seconds = (time.monotonic() - begin) * self.replicates / few
-        if seconds > _LONG:
-            most = timedelta(seconds=round(seconds))
-            say(f"measuring {name}: this takes up to {most}", error=True)
-        return measure(cost, q, estimator, replicates=self.replicates, **settings).rows[0]
+        def measured(replicates: int, warm_up: int) -> Row:
+            found = measure(
+                *(cost, q, estimator),
+                replicates=replicates,
+                exact=exact,
+                warm_up=warm_up,
+                seed=self.seed,
+            )
+            return found.rows[0]
+
+        def seconds(number: int) -> float:
+            begin = time.monotonic()
+            measured(number, min(number, self.warm_up))
+            return time.monotonic() - begin
+
+        few, most = min(self.replicates, 50), max(self.replicates, self.warm_up)
+        if seconds(few) * most / few > _LONG:
+            # or it only began slowly: try more, until what they need once is a small part
+            while (spent := seconds(few)) < _TRIAL and 4 * few < most:
+                few *= 4
+            expected = spent * most / few
+            if expected > _LONG:
+                shown = timedelta(seconds=round(expected))
+                say(f"measuring {type(estimator).__name__}: this takes about {shown}", error=True)
+        return measured(self.replicates, self.warm_up)
 
     def _print(self, result: Measurement) -> None:
         say(json.dumps(result.to_dict(), indent=2) if self.json else result)

@@ -33,7 +33,7 @@ from ..models.topics.topic_network import TopicNetwork, perplexity
 from ..models.topics.topic_words import top_words
 
 if TYPE_CHECKING:
-    from .nvpdef_experiment import NvpdefConfig
+    from .nvpdef_command import NvpdefConfig
 
 _BATCH = 512
 

@@ -100,6 +100,11 @@ class Quadratic:
         squares = law.variance + (law.mean - self.target).square()
         return squares.flatten(squares.dim() - 1 - self.event_dim).sum(-1)
 
+    def countable(self, theta: Tensor) -> bool:
+        """Whether draws stay where 32-bit numbers tell one count from the next."""
+        finite = bool(theta.isfinite().all())
+        return finite and bool((self.law(theta.detach()).mean < 2**24).all())
+
     def gradient(self, theta: Tensor) -> Tensor:
         """The exact gradient of each element's loss, shaped like ``theta``, in ``float64``."""
         theta = theta.detach().double().requires_grad_()

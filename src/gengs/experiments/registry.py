@@ -21,7 +21,7 @@ from ..runs.machine import Machine
 from ..runs.training import rehearse
 from .descent import descend
 from .laboratory import Measure
-from .nvpdef_experiment import NvpdefConfig
+from .nvpdef_command import NvpdefConfig
 from .synthetic import Synthetic
 from .train_command import TrainCommand, TrainConfig
 from .vae_command import VaeConfig

@@ -150,8 +150,9 @@ class Synthetic:
         require_semaphores(self.workers)
         from joblib import Parallel, delayed
 
-        parallel = Parallel(n_jobs=self.workers, return_as="generator")
-        yield from parallel(delayed(_descend)(self, one.label, os.getpid()) for one in chosen)
+        watched = {"initializer": end_with_parent, "initargs": (os.getpid(),)}
+        parallel = Parallel(self.workers, "loky", return_as="generator", **watched)
+        yield from parallel(delayed(_descend)(self, one.label) for one in chosen)
 
     def _records(
         self, problem: Quadratic, contender: Contender, descent: Descent
@@ -175,10 +176,8 @@ class Synthetic:
             yield record
 
 
-def _descend(config: Synthetic, label: str, parent: int) -> Descent:
+def _descend(config: Synthetic, label: str) -> Descent:
     """In a process of its own: rebuild the estimator and run it on one thread."""
-    if os.getpid() != parent:
-        end_with_parent(parent)
     from .descent import descend
 
     with limited_threads(1):

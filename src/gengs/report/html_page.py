@@ -18,6 +18,7 @@ from importlib.resources import files
 from .. import __version__
 from ..lab.palette import HUES
 from ..runs.run_status import STATES, State
+from ..runs.sanitise import on_page
 from ..study.paper import CITATION
 from .contents import Contents
 from .headlines import headlines
@@ -41,7 +42,7 @@ def render_page(contents: Contents, command: str = "gengs report") -> str:
 
     charts = [section.chart for section in contents.sections if section.chart]
     script, plotly = _asset("report.js"), str(get_plotlyjs()) if charts else ""
-    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    environment = Environment(autoescape=True, finalize=on_page, undefined=StrictUndefined)
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     return environment.from_string(_asset("report.html")).render(
         contents=contents,

@@ -6,7 +6,7 @@ title or colour what follows; a label may begin like a spreadsheet's formula.
 
 from __future__ import annotations
 
-__all__ = ["CONTROLS", "printable", "say", "spreadsheet_cell", "unheard"]
+__all__ = ["CONTROLS", "on_page", "printable", "say", "spreadsheet_cell", "unheard"]
 
 import errno
 import os
@@ -28,6 +28,11 @@ def printable(text: object) -> str:
             c
     """
     return CONTROLS.sub(_escape, str(text))
+
+
+def on_page(value: object) -> object:
+    """What a template inserts: its control characters as escapes; markup and numbers stay."""
+    return printable(value) if type(value) is str else value
 
 
 @contextmanager

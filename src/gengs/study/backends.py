@@ -20,7 +20,7 @@ from joblib import Parallel, cpu_count, delayed, parallel_config
 from ..runs.machine import require_semaphores
 from .plan import PlannedRun
 from .session import Session
-from .worker import execute
+from .worker import execute, watch
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,13 @@ class Loky:
     def map(self, runs: Sequence[PlannedRun], session: Session, workers: int) -> None:
         """Execute runs; raises if a worker dies."""
         with (
-            parallel_config(
-                backend="loky",
-                inner_max_num_threads=session.threads,
-                # a worker whose command was killed before it had a run must not wait for minutes
-                idle_worker_timeout=10,
-            ),
+            parallel_config(backend="loky", inner_max_num_threads=session.threads),
             warnings.catch_warnings(),
         ):
             # loky replaces a worker whose memory has grown; that is no news to a user
             warnings.filterwarnings("ignore", "A worker stopped while", UserWarning)
-            _map(runs, session, n_jobs=workers)
+            # a worker whose command was killed before it had a run must not wait for one
+            _map(runs, session, n_jobs=workers, initializer=watch, initargs=(session,))
 
     def close(self) -> None:
         """Nothing: the workers end with this process."""

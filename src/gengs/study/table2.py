@@ -22,7 +22,7 @@ __all__ = ["ONE_LAYER", "OURS", "TWO_LAYERS", "table2"]
 
 from dataclasses import replace
 
-from ..experiments.nvpdef_experiment import NvpdefConfig
+from ..experiments.nvpdef_command import NvpdefConfig
 from .plan import Plan, PlannedRun
 
 PAPER = NvpdefConfig(

@@ -10,8 +10,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from ...estimators.spec import parse_estimator
-from ...models.topics.topic_settings import DEFAULTS
+from ...models.topics.topic_defaults import DEFAULTS
 from ...runs.config import check_least, check_positive, option
 
 ModelArgument = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
@@ -81,6 +80,8 @@ class FitConfig:
 
     def check(self) -> None:
         """Say what is out of range by the names of the options, before any document is read."""
+        from ...estimators.spec import parse_estimator
+
         least = {"topics": 1, "batch_size": 1, "epochs": 1, "least_letters": 1, "size": 1}
         check_least(self, least | {"topic_penalty": 0, "seed": 0})
         check_positive(self, "learning_rate")

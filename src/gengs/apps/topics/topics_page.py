@@ -15,6 +15,7 @@ from math import exp, isfinite, log
 from typing import Any
 
 from ... import __version__
+from ...runs.sanitise import on_page
 from .ingest import Ingested
 from .mixtures import Mixtures
 from .source import Label
@@ -77,7 +78,11 @@ def render_page(
     from markupsafe import Markup
 
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        finalize=on_page,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters["signed"] = _signed
     cards = _cards(found["topics"], seen)
@@ -197,16 +202,19 @@ def training_curve(records: list[dict[str, Any]]) -> CurveDrawing | None:
     locate = LogLocator(subs=(1, 2, 5)) if wide else MaxNLocator(4, steps=[1, 2, 5, 10])
     heights = [v for v in locate.tick_values(exp(low), exp(high)) if exp(low) <= v <= exp(high)]
     places = [p for p in MaxNLocator(5, integer=True).tick_values(0, passes) if p <= passes]
-    summary = f"Over {passes:.0f} passes, training went from {trained[0][1]:,.0f} to "
-    summary += f"{trained[-1][1]:,.0f}"
+    digits = 0  # as few as tell the ticks apart
+    while digits < 8 and len({f"{v:.{digits}f}" for v in heights}) < len(heights):
+        digits += 1
+    summary = f"Over {passes:.0f} passes, training went from {trained[0][1]:,.{digits}f} to "
+    summary += f"{trained[-1][1]:,.{digits}f}"
     if held_out:
-        summary += f"; held-out documents ended at {held_out[-1][1]:,.0f}"
+        summary += f"; held-out documents ended at {held_out[-1][1]:,.{digits}f}"
     return CurveDrawing(
         _WIDTH,
         _HEIGHT,
         " ".join(f"{across(s)},{up(v)}" for s, v in trained),
         tuple((across(s), up(v)) for s, v in held_out),
         tuple((across(p * pass_steps), f"{p:g}") for p in places),
-        tuple((up(v), f"{v:,.0f}") for v in heights),
+        tuple((up(v), f"{v:,.{digits}f}") for v in heights),
         summary + ".",
     )

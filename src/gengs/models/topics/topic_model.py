@@ -37,8 +37,9 @@ from .document_weights import TopicWeights, starting_shares
 from .layers import PosteriorFamily
 from .nvpdef import NVPDEF, Stack
 from .topic_activity import measure_activity, proportions_of, strongest_topics
+from .topic_defaults import DEFAULTS
 from .topic_network import Perplexity, completion, perplexity
-from .topic_settings import DEFAULTS, NETWORK, parameter_constraints, settings_of
+from .topic_settings import NETWORK, parameter_constraints, settings_of
 from .topic_training import TopicFit, fold_rng, in_order, unchanged_by_failure
 from .topic_words import Branch, Topic, branches, top_words
 from .word_decoder import WordLaw
@@ -324,7 +325,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = tags.input_tags.positive_only = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags

@@ -1,21 +1,9 @@
-"""The settings of a topic model: their defaults, in one place, and their checks by scikit-learn.
-
-``gengs.TopicModel``, ``gengs topics fit`` and the experiment have the same defaults, which did best
-on held-out documents (``results/topics``).
-"""
+"""The settings of a topic model: their checks by scikit-learn, and how long to train."""
 
 from __future__ import annotations
 
-__all__ = [
-    "DEFAULTS",
-    "NETWORK",
-    "TopicDefaults",
-    "default_passes",
-    "parameter_constraints",
-    "settings_of",
-]
+__all__ = ["NETWORK", "default_passes", "parameter_constraints", "settings_of"]
 
-from dataclasses import dataclass
 from numbers import Integral, Real
 from types import SimpleNamespace
 from typing import Any, get_args
@@ -25,28 +13,6 @@ import numpy as np
 from .layers import PosteriorFamily
 from .nvpdef import Stack
 from .word_decoder import WordLaw
-
-
-@dataclass(frozen=True)
-class TopicDefaults:
-    """What a topic model is made and trained with where nobody says otherwise."""
-
-    topics: int = 50
-    rate: float = 10.0
-    level: int = 30
-    posterior: PosteriorFamily = "tilted"
-    stack: Stack = "generative"
-    words: WordLaw = "urn"
-    gradient: str = "MidCDF(2)"
-    hidden: tuple[int, ...] = (500,)
-    weight_decay: float = 0.3
-    topic_penalty: float = 1.0
-    batch_size: int = 64
-    learning_rate: float = 2e-3
-    epochs: int = 12  # of 20 Newsgroups, as default_passes has them
-
-
-DEFAULTS = TopicDefaults()
 
 _STEPS, _LEAST_STEPS = 2100, 600
 
