@@ -146,7 +146,7 @@ def ours(**settings: Any) -> Callable[[int, int, Corpus], Peer]:
         return Peer(
             fitted.fit,
             fitted.transform,
-            lambda top: fitted.network_.decoder.gains().topk(top, -1).indices.numpy(),
+            lambda top: fitted.network_.word_scores().topk(top, -1).indices.numpy(),
             predict,
         )
 

@@ -62,12 +62,29 @@ def networks():
 def test_reordering_changes_nothing_but_the_order(network):
     counts, order = torch.from_numpy(themes(20)).float(), torch.tensor([2, 0, 3, 1])
     network.eval()
-    before = network.intensities(counts)
-    cost = network.decoder.cost(counts, before)
+    before, topics, tree = network.intensities(counts), network.topics(), network.hierarchy()
     network.reorder(order)
-    after = network.intensities(counts)
-    torch.testing.assert_close(after, before[:, order])
-    torch.testing.assert_close(network.decoder.cost(counts, after), cost)
+    torch.testing.assert_close(network.intensities(counts), before[:, order])
+    torch.testing.assert_close(network.topics(), topics[order])
+    for old, new in zip(tree[-1:], network.hierarchy()[-1:], strict=True):
+        torch.testing.assert_close(new, old[order])
+
+
+@pytest.mark.parametrize("network", list(networks()), ids=lambda n: type(n).__name__)
+def test_directions_of_reading_change_no_word(network):
+    counts, centre = torch.from_numpy(themes(50)).float(), network.decoder.centre
+    network.eval()
+    torch.manual_seed(0)
+    network.decoder.weight.data.normal_()
+    latents = network.means(network.features(counts)).detach()
+    before = (latents - centre) @ network.topics()
+    measure_activity(network, scipy.sparse.csr_array(counts.numpy()))
+    turned = network.reading
+    torch.testing.assert_close(turned @ turned.T, torch.eye(4))
+    alone = not network.hierarchy()
+    assert alone == bool(((turned != 0) & (turned != 1)).any())  # otherwise they are sorted only
+    torch.testing.assert_close((network.intensities(counts) - centre) @ network.topics(), before,
+                               rtol=1e-4, atol=1e-4)  # fmt: skip
 
 
 def test_activity_is_that_of_the_documents():
@@ -80,6 +97,7 @@ def test_activity_is_that_of_the_documents():
     assert bool(((excess(network, means) > 0).sum(0) == 25).all())  # half of them
     measure_activity(network, counts)
     assert shares(network).tolist() == sorted(shares(network).tolist(), reverse=True)
+    network.reading.copy_(torch.eye(4))
     network.decoder.weight.data[2] = 0.0
     assert notes(network)[2] == "inactive" and float(shares(network)[2]) == 0
 

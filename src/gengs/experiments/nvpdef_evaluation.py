@@ -29,6 +29,7 @@ from torch import Tensor
 from ..data.batches import Batches
 from ..data.text.corpus import Corpus
 from ..metrics import npmi, topic_diversity
+from ..models.topics.topic_activity import measure_activity
 from ..models.topics.topic_network import TopicNetwork, perplexity
 from ..models.topics.topic_words import top_words
 
@@ -76,6 +77,7 @@ def evaluation(
                 values["perplexity_importance"] = _per_document(
                     lambda x: -model.log_likelihood(x, config.importance_draws), batches(test)
                 )
+        measure_activity(model, documents, turn=config.turn)
         words = [topic.words for topic in top_words(model, documents.vocabulary)]
         values["npmi"] = float(npmi(words, documents).mean())
         values["diversity"] = topic_diversity(words)

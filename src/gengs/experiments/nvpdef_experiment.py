@@ -55,15 +55,15 @@ def build_nvpdef(config: NvpdefConfig, documents: Corpus, test: Corpus) -> tuple
         schedules=schedules,
         evaluate=evaluation(config, model, documents, held_out, test),
     )
-    task = replace(task, files=lambda: {"topics.json": _topics_file(model, documents)})
+    task = replace(task, files=lambda: {"topics.json": _topics_file(model, documents, config.turn)})
     every = None if config.evaluate_every is None else config.evaluate_every * len(data)
     return task, Training(
         steps=steps, clip=config.clip, record_every=len(data), evaluate_every=every
     )
 
 
-def _topics_file(model: TopicNetwork, documents: Corpus) -> bytes:
-    measure_activity(model, documents)
+def _topics_file(model: TopicNetwork, documents: Corpus, turn: bool) -> bytes:
+    measure_activity(model, documents, turn=turn)
     found = topics_as_json(model, documents.vocabulary)
     return (dumps(found, indent=2) + "\n").encode()
 

@@ -22,6 +22,7 @@ from ...data.text.corpus import Corpus
 from ...data.text.vocabulary import Words
 from ...metrics import inverted_rbo, npmi, topic_diversity
 from ...models.topics.count_input import read_counts_of
+from ...models.topics.topic_activity import measure_activity
 from ...models.topics.topic_model import TopicModel
 from ...models.topics.topic_network import perplexity
 from ...models.topics.topic_settings import default_passes
@@ -246,6 +247,7 @@ def _evaluation(model: TopicModel, corpus: Corpus, held_out: Any) -> Callable[[]
             values["perplexity_test"] = found.document
             values["perplexity_test_corpus"] = found.corpus
             values["kl_test"] = found.kl
+        measure_activity(model.network_, corpus, turn=bool(model.turn))
         words = [topic.words for topic in model.topics(10)]
         values["npmi"] = float(npmi(words, corpus).mean())
         values["diversity"] = topic_diversity(words)

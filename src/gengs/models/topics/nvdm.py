@@ -29,10 +29,6 @@ from .word_decoder import WordDecoder, WordLaw
 _PRIOR = Normal(0.0, 1.0)
 
 
-def _whole(tensor: Tensor) -> Tensor:
-    return tensor
-
-
 class NVDM(TopicNetwork):
     """A topic model with Gaussian latents.
 
@@ -83,14 +79,6 @@ class NVDM(TopicNetwork):
         """Reparameterised draws from noise that all documents share."""
         noise = torch.randn(samples, 1, law.mean.shape[-1], dtype=law.mean.dtype)
         return law.mean + law.stddev * noise.to(law.mean.device)
-
-    def rows_of_topics(self) -> list[tuple[nn.Parameter, Rows]]:
-        """Of the decoder, and of both halves of the head."""
-
-        def both(tensor: Tensor) -> Tensor:
-            return tensor.unflatten(0, (2, -1)).transpose(0, 1)
-
-        return [(self.decoder.weight, _whole), *((p, both) for p in self.head.parameters())]
 
     def rows_of_means(self) -> list[tuple[nn.Parameter, Rows]]:
         """The first half of the head's outputs."""

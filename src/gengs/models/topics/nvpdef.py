@@ -240,16 +240,6 @@ class NVPDEF(TopicNetwork):
             above = self.laws(k, above, features)[0].mean
         return above  # type: ignore[return-value]
 
-    def rows_of_topics(self) -> list[tuple[nn.Parameter, Rows]]:
-        """Of the decoder, the last layer, its head and the map to it."""
-        layer, found = self._layer(-1), [self.decoder.weight, *self.layers[-1].parameters()]
-        found += list(self.maps[-1].parameters()) if len(self.maps) else []
-        head = self.heads[-1].parameters()
-        return [
-            *((parameter, lambda tensor: tensor) for parameter in found),
-            *((p, lambda tensor: tensor.unflatten(0, (layer.size, layer.width))) for p in head),
-        ]
-
     def rows_of_means(self) -> list[tuple[nn.Parameter, Rows]] | None:
         """The first raw number of each topic moves its mean: the slope, or the rate's logarithm."""
         head, layer = self.heads[-1], self._layer(-1)
@@ -263,7 +253,8 @@ class NVPDEF(TopicNetwork):
 
     def hierarchy(self) -> list[Tensor]:
         """The positive weights from each layer to the next, ``(D_next, D)`` each."""
-        return [cast(PositiveLinear, positive).weight.detach() for positive in self.maps]
+        found = [cast(PositiveLinear, positive).weight.detach() for positive in self.maps]
+        return [*found[:-1], *(self.reading.T @ last for last in found[-1:])]
 
 
 def _one_each(estimator: Estimator | Sequence[Estimator], layers: int) -> list[Estimator]:

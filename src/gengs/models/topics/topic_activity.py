@@ -43,6 +43,8 @@ from torch import Tensor
 from ...data.batches import Batches
 from ...metrics import npmi, npmi_by_chance
 from .topic_network import TopicNetwork
+from .varimax import turn_to_documents
+from .word_ranking import rank_words
 
 _DOCUMENTS = 20_000
 """At most so many are looked at, spread evenly over the corpus."""
@@ -53,15 +55,18 @@ _LEAST_VARIANCE, _LEAST_SHARE, _LEAST_MARGIN = 0.01, 0.25, 0.08
 
 @torch.no_grad()
 def measure_activity(
-    network: TopicNetwork, counts: Any, rows: Any = None, sort: bool = True
+    network: TopicNetwork, counts: Any, rows: Any = None, *, sort: bool = True, turn: bool = True
 ) -> None:
     """Note in the network how its topics are used; perhaps sort them by share.
+
+    What training learns does not change: topics are directions in which latents are read.
 
     Args:
         network: Trained.
         counts: Documents, a SciPy matrix by rows or a corpus.
         rows: Of these; all by default.
-        sort: Whether the topics may change their places.
+        sort: Whether the topics may change; otherwise they stay what they are.
+        turn: Whether they may also turn, to the directions of their documents (:mod:`.varimax`).
     """
     rows = np.arange(counts.shape[0]) if rows is None else rows
     rows = rows[:: -(-len(rows) // _DOCUMENTS)]
@@ -70,11 +75,14 @@ def measure_activity(
     batches = Batches(counts, min(256, len(rows)), rows=rows, shuffle=False).epoch(0)
     means = torch.cat([network.intensities(x.to(device)) for x in batches])  # (M, D)
     network.train(training)
+    if sort and turn:
+        means = turn_to_documents(network, means)
     network.usual.copy_(means.median(0).values)
     network.deviation.copy_(means.std(0, correction=0))
     documents = csr_array(getattr(counts, "counts", counts)[rows])
-    gains = network.decoder.gains()
-    words = gains.topk(min(_WORDS, gains.shape[1]), -1).indices.tolist()
+    scores = torch.from_numpy(rank_words((means - network.usual).cpu().numpy(), documents))
+    network.relevance.copy_(scores)
+    words = network.relevance.topk(min(_WORDS, scores.shape[1]), -1).indices.tolist()
     network.coherence.copy_(torch.from_numpy(npmi(words, documents)))
     network.chance.copy_(torch.from_numpy(npmi_by_chance(words, documents)))
     if sort:
@@ -83,8 +91,8 @@ def measure_activity(
 
 def _effects(network: TopicNetwork) -> Tensor:
     """How much a unit of each topic moves the words' logits, ``(D,)``."""
-    weight, common = network.decoder.weight.detach(), network.decoder.bias.detach().softmax(-1)
-    return (weight - (weight @ common).unsqueeze(-1)).square().matmul(common).sqrt()
+    topics, common = network.topics(), network.decoder.bias.detach().softmax(-1)
+    return (topics - (topics @ common).unsqueeze(-1)).square().matmul(common).sqrt()
 
 
 def shares(network: TopicNetwork) -> Tensor:

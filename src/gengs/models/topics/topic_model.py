@@ -166,9 +166,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _settle(self, counts: CompressedRows, sort: bool) -> None:
         """Measure how documents use the topics; perhaps number these by their share."""
-        measure_activity(self.network_, counts, sort=sort)
-        if sort:  # the optimiser's memory is of the old order
-            self.trainer_.optimizer.state.clear()
+        measure_activity(self.network_, counts, sort=sort, turn=self.turn)
         self.n_iter_ = self.trainer_.epochs
 
     def _begin(self, counts: CompressedRows) -> None:

@@ -74,6 +74,8 @@ class TopicNetwork(nn.Module, ABC):
     deviation: Tensor
     coherence: Tensor
     chance: Tensor
+    relevance: Tensor
+    reading: Tensor
 
     def __init__(
         self, encoder: BagEncoder, decoder: WordDecoder, kl_weight: float | Schedule = 1.0
@@ -86,6 +88,9 @@ class TopicNetwork(nn.Module, ABC):
         self.register_buffer("deviation", torch.full_like(unknown, decoder.scale))
         self.register_buffer("coherence", unknown)
         self.register_buffer("chance", unknown.clone())
+        self.register_buffer("relevance", torch.full_like(decoder.weight.detach(), torch.nan))
+        # the directions of the latents in which topics are read, orthonormal columns
+        self.register_buffer("reading", torch.eye(len(unknown)))
 
     @abstractmethod
     def loss(self, counts: Tensor, kl_weight: float | None = None) -> Tensor:
@@ -135,8 +140,12 @@ class TopicNetwork(nn.Module, ABC):
 
     @torch.no_grad()
     def intensities(self, counts: Tensor, layer: int = -1, refine: int = 0) -> Tensor:
-        """The posterior means of a layer's latents, ``(B, D)``: how much of each topic."""
-        return self.means(self.features(counts, refine), layer)
+        """The posterior means of a layer, ``(B, D)``: how much of each topic."""
+        means = self.means(self.features(counts, refine), layer)
+        if layer != -1:
+            return means
+        centre = self.decoder.centre
+        return (means - centre) @ self.reading + centre
 
     def forward(self, counts: Tensor, kl_weight: float | None = None) -> Tensor:
         """The loss, so that wrappers (data parallel, compiled) can be called like the model."""
@@ -148,32 +157,32 @@ class TopicNetwork(nn.Module, ABC):
 
     def topics(self) -> Tensor:
         """How much each topic raises each word's logit, ``(D, V)``, relative to their mean."""
-        weight = self.decoder.weight.detach()
+        weight = self.reading.T @ self.decoder.weight.detach()
         # a constant added to a topic's row changes no probability
         return weight - weight.mean(-1, keepdim=True)
+
+    def word_scores(self) -> Tensor:
+        """What words are ranked by in each topic, ``(D, V)`` (:mod:`.word_ranking`)."""
+        measured = self.relevance.isfinite().all()
+        return self.relevance if measured else self.decoder.gains()
 
     def hierarchy(self) -> list[Tensor]:
         """The positive weights from each layer to the next, ``(D_next, D)`` each."""
         return []
 
-    @abstractmethod
-    def rows_of_topics(self) -> list[tuple[nn.Parameter, Rows]]:
-        """Where topics are written.
+    def rows_of_means(self) -> list[tuple[nn.Parameter, Rows]] | None:
+        """Where the latents' posterior means come from; none where that is not linear.
 
         Parameters, each with a function from it (or a tensor like it) to its view with one row for
-        each topic, ``(D, *)``.
+        each latent, ``(D, *)``.
         """
-
-    def rows_of_means(self) -> list[tuple[nn.Parameter, Rows]] | None:
-        """Where the topics' posterior means come from; none where that is not linear."""
         return None
 
     @torch.no_grad()
     def reorder(self, order: Tensor) -> None:
         """Let topic k be what topic ``order[k]`` was."""
-        for parameter, rows in self.rows_of_topics():
-            rows(parameter).copy_(rows(parameter)[order])
-        for buffer in (self.usual, self.deviation, self.coherence, self.chance):
+        self.reading.copy_(self.reading[:, order])
+        for buffer in (self.usual, self.deviation, self.coherence, self.chance, self.relevance):
             buffer.copy_(buffer[order])
 
     def penalty(self) -> Tensor:

@@ -3,11 +3,8 @@ r"""Topics as people read them: words, and topics above topics.
 Topics have numbers, the columns of their intensities; ``TopicModel.fit`` numbers them by share
 (:mod:`.topic_activity`), the largest first.
 
-A topic's words are those whose share of a document it raises most in absolute terms: with
-:math:`p_0 = \mathrm{softmax}(b)` the words of a document in which every intensity is the prior's
-mean, and :math:`p_k` those when topic k is four typical deviations stronger, the ranking is by
-:math:`p_k(w) - p_0(w)`. Ranking by the entries of R alone would list words so rare that they hardly
-ever occur.
+A topic's words are those that surely occur in its documents more than elsewhere
+(:mod:`.word_ranking`).
 """
 
 from __future__ import annotations
@@ -28,8 +25,7 @@ class Topic(NamedTuple):
 
     words: tuple[str, ...]
     weights: tuple[float, ...]
-    """How much more of a document each word is when the topic is strong: a difference of
-    probabilities."""
+    """What each word tells of the topic, in nats; zero for a word that is as frequent elsewhere."""
     share: float
     """The topic's part of what tells documents apart, from 0 to 1."""
     coherence: float
@@ -51,14 +47,14 @@ class Branch(NamedTuple):
 
 
 def top_words(model: TopicNetwork, vocabulary: Sequence[str], top: int = 10) -> list[Topic]:
-    """The words that each topic raises most."""
+    """The words that stand for each topic."""
     if top < 1:
         raise ValueError(f"expected at least 1 word in `top`, but got {top}.")
-    weights, columns = model.decoder.gains().topk(min(top, len(vocabulary)), -1)
+    weights, columns = model.word_scores().topk(min(top, len(vocabulary)), -1)
     facts = zip(shares(model).tolist(), model.coherence.tolist(), notes(model), strict=True)
     return [
-        Topic(tuple(vocabulary[column] for column in row), tuple(gains), *fact)
-        for row, gains, fact in zip(columns.tolist(), weights.tolist(), facts, strict=True)
+        Topic(tuple(vocabulary[column] for column in row), tuple(scores), *fact)
+        for row, scores, fact in zip(columns.tolist(), weights.tolist(), facts, strict=True)
     ]
 
 
@@ -88,11 +84,11 @@ def _forest(model: TopicNetwork, vocabulary: Sequence[str], top: int) -> list[di
     by_layer: dict[int, list[Branch]] = {}
     for branch in branches(model):
         by_layer.setdefault(branch.layer, []).append(branch)
-    gains = model.decoder.gains()  # (D, V) of the layer below
-    below: list[dict[str, Any]] = [{"topic": k} for k in range(len(gains))]
+    scores = model.word_scores()  # (D, V) of the layer below
+    below: list[dict[str, Any]] = [{"topic": k} for k in range(len(scores))]
     for layer, weight in reversed(list(enumerate(model.hierarchy()))):
-        gains = weight.T @ gains  # what a super-topic does to words, through all its children
-        columns = gains.topk(min(top, len(vocabulary)), -1).indices.tolist()
+        scores = weight.T @ scores  # what a super-topic does to words, through all its children
+        columns = scores.topk(min(top, len(vocabulary)), -1).indices.tolist()
         below = [
             {
                 "title": f"super-topic {branch.topic + 1}",

@@ -1,0 +1,58 @@
+r"""Which words stand for a topic: those that surely occur in its documents more than elsewhere.
+
+A document d belongs to topic k by how far its posterior mean :math:`m_{dk}` rises above the topic's
+usual intensity, the median over documents:
+
+.. math:: a_{dk} = \max(0,\, m_{dk} - \mathrm{med}_k)^2 .
+
+Of the documents of a topic, the share that has word w, its standard error, and the same share of
+all documents are
+
+.. math::
+    P_{kw} = \frac{\sum_d a_{dk} [x_{dw} > 0]}{\sum_d a_{dk}}, \qquad
+    s_{kw} = \frac{\sqrt{\sum_d a_{dk}^2 [x_{dw} > 0]}}{\sum_d a_{dk}}, \qquad
+    p_w = \frac1M \sum_d [x_{dw} > 0],
+
+and words are ranked by what a cautious :math:`P^-_{kw} = P_{kw} - 1.5\, s_{kw}` adds to a
+divergence from :math:`p`: :math:`P^-_{kw} \log (P^-_{kw} / p_w)`. A word has to be frequent in the
+topic *and* rarer elsewhere; and one that two documents share has a standard error of
+:math:`P_{kw} / \sqrt 2`: it does not lead a list because these two stand out. Words that are not
+surely more frequent than elsewhere come after those that are, by how many standard errors they
+lack: their scores are negative.
+
+Ranking by the decoder's own entries lists words so rare that they are not seen again in new
+documents, because a model of few documents learns these by heart; so does, less badly, ranking by
+how much a strong topic adds to each word's probability (:meth:`.WordDecoder.gains`), which is what
+there is as long as no documents were looked at.
+"""
+
+from __future__ import annotations
+
+__all__ = ["rank_words"]
+
+from typing import Any
+
+import numpy as np
+
+_CAUTION = 1.5
+
+
+def rank_words(rises: Any, documents: Any) -> Any:
+    """The score of each word in each topic, ``(D, V)``.
+
+    Args:
+        rises: How far each topic is above its usual intensity in each document, ``(M, D)``.
+        documents: The counts of the same documents, a SciPy matrix by rows.
+    """
+    weights = np.square(np.maximum(np.asarray(rises, dtype=np.float64), 0.0))
+    present = documents.astype(bool).astype(np.float64)
+    tiny = np.finfo(np.float64).tiny
+    total = np.maximum(weights.sum(0), tiny)[:, None]  # (D, 1)
+    share = (present.T @ weights).T / total  # (D, V)
+    error = np.sqrt((present.T @ np.square(weights)).T) / total
+    usual = np.asarray(present.sum(0)).ravel() / present.shape[0]
+    surely = share - _CAUTION * error
+    gain = np.maximum(surely, tiny) * np.log(np.maximum(surely, tiny) / np.maximum(usual, tiny))
+    missing = (surely - usual) / np.maximum(error, 1 / present.shape[0])
+    scores = np.where(surely > usual, gain, missing)
+    return np.where(usual > 0, scores, -float(present.shape[0]))  # never seen: last
