@@ -71,7 +71,7 @@ def test_metrics_have_their_order_whichever_run_has_them(tmp_path):
     for seed, numbers in enumerate(found):
         folder = tmp_path / "r" / str(seed)
         with RunFolder.open(folder, Config(seed=seed), experiment="vae") as run:
-            run.append({"kind": "evaluation", "step": 1, **numbers})
+            run.records.append({"kind": "evaluation", "step": 1, **numbers})
             run.finish()
     (section,) = make_contents([tmp_path / "r"]).sections
     assert section.table.columns[2:] == ("−ELBO, test", "−ELBO, train", "mine")

@@ -102,9 +102,9 @@ def split_parameters(
             result = object.__new__(type(value))
             # by getattr: what the copy holds, the law may make when asked
             # aliases last: after `expand`, a law's _param may be another parameter than before
-            names = sorted(value.__dict__, key=lambda name: name.startswith("_"))
-            parts = {k: twin(value.__dict__[k], getattr(original, k, None)) for k in names}
-            result.__dict__.update(parts)
+            for name in sorted(value.__dict__, key=lambda name: name.startswith("_")):
+                made = "probs" if name == "given_probs" else name
+                result.__dict__[name] = twin(value.__dict__[name], getattr(original, made, None))
         twins[id(value)] = result
         return result
 

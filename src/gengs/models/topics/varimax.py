@@ -89,8 +89,8 @@ def rotate_topics(model: TopicNetwork, optimizer: torch.optim.Optimizer | None =
         model: With topics in any directions.
         optimizer: Adam, whose running means of the gradients are rotated, too.
     """
-    topics, bias = model.decoder.weight, model.decoder.bias
-    topics = topics - topics.mean(-1, keepdim=True)
+    bias = model.decoder.bias
+    topics = model.decoder.weight - model.decoder.weight.mean(-1, keepdim=True)
     along = model.rows_of_means()
     if along is None or not bool(torch.isfinite(topics).all()):
         return torch.eye(len(topics), dtype=topics.dtype, device=topics.device)
