@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from gengs.distributions.temperature import Exponential
+from gengs.estimators.temperature import Exponential
 from gengs.runs.random_state import seed_everything
 from gengs.runs.training import Machine, Task, Training, train
 

@@ -18,7 +18,7 @@ PUBLIC = {
     "gengs.models": "gengs.models",
     "gengs.pyro": "gengs.integrations.pyro",
     "gengs.testing": "gengs.lab.testing",
-    "gengs.temperature": "gengs.distributions.temperature",
+    "gengs.temperature": "gengs.estimators.temperature",
 }
 
 

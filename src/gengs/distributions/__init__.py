@@ -13,12 +13,11 @@ __all__ = [
     "TruncationWarning",
     "Window",
     "gumbel_relax",
-    "temperature",
     "tilt",
     "truncate",
 ]
 
-from . import binomials, kl, temperature  # noqa: F401 (they register their formulas)
+from . import binomials, kl  # noqa: F401 (they register their formulas)
 from .finite import Finite
 from .relaxed import Relaxed, StraightThrough, gumbel_relax
 from .relaxed_multinomial import RelaxedMultinomial

@@ -15,7 +15,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["conditional_gumbel", "log_exponential", "standard_gumbel"]
+__all__ = ["conditional_gumbel", "log_exponential"]
 
 import torch
 from torch import Tensor
@@ -26,23 +26,13 @@ _BITS = 31
 _TWICE_31_BITS = 0x7FFFFFFF_7FFFFFFF
 
 
-def standard_gumbel(
-    shape: torch.Size,
-    dtype: torch.dtype = torch.float32,
-    device: torch.device | str | None = None,
-    generator: torch.Generator | None = None,
-) -> Tensor:
-    """Standard Gumbel noise, finite always."""
-    return -log_exponential(shape, dtype, device, generator)
-
-
 def log_exponential(
     shape: torch.Size,
     dtype: torch.dtype = torch.float32,
     device: torch.device | str | None = None,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """The logarithm of standard exponential noise: a standard Gumbel with its sign turned."""
+    """The logarithm of standard exponential noise: standard Gumbel noise with its sign turned."""
     if dtype not in (torch.float32, torch.float64):
         raise TypeError(f"noise is drawn in float32 or float64, not in {dtype}")
     minus_uniform = _minus_fine_uniform(

@@ -18,9 +18,10 @@ For a second derivative the weights must depend on the logits again. They do by
 
 from __future__ import annotations
 
-__all__ = ["relaxed_value", "relaxed_weights", "soften"]
+__all__ = ["Temperature", "check_temperature", "relaxed_value", "relaxed_weights", "soften"]
 
 import math
+from numbers import Real
 from typing import Any
 
 import torch
@@ -29,8 +30,10 @@ from torch.nn.functional import threshold
 
 from .finite import Finite
 from .gumbel import log_exponential
-from .temperature import Temperature
-from .tracing import is_eager, product
+from .tracing import any_of, is_eager, product
+
+Temperature = float | Tensor
+"""A number, or a tensor that broadcasts with a law's batch and may be learned."""
 
 
 def relaxed_value(
@@ -67,6 +70,19 @@ def relaxed_weights(
         return (perturbed / temperature).softmax(-1)
     tau = torch.as_tensor(temperature, dtype=logits.dtype, device=logits.device)
     return soften(perturbed, tau.unsqueeze(-1))
+
+
+def check_temperature(temperature: Temperature) -> None:
+    """Raise unless every temperature is positive and finite."""
+    if not isinstance(temperature, Tensor | Real):
+        raise TypeError(f"expected a number or a tensor as `temperature`, but got {temperature!r}.")
+    if isinstance(temperature, Tensor):
+        good = not any_of(~((temperature > 0) & torch.isfinite(temperature)))
+        shown: object = None if good else temperature.detach().flatten()[:3].tolist()
+    else:
+        good, shown = 0 < temperature < math.inf, temperature
+    if not good:
+        raise ValueError(f"expected a positive, finite `temperature`, but got {shown}.")
 
 
 def soften(perturbed: Tensor, temperature: Temperature) -> Tensor:

@@ -55,18 +55,11 @@ def _finite_any(q: Finite, p: Distribution) -> Tensor:
 
 
 @register_kl(StraightThrough, StraightThrough)
-def _straight_straight(q: StraightThrough, p: StraightThrough) -> Tensor:
-    return _finite_finite(q.law, p.law)
-
-
 @register_kl(StraightThrough, Distribution)
-def _straight_any(q: StraightThrough, p: Distribution) -> Tensor:
-    return kl_divergence(q.law, p)
-
-
 @register_kl(Finite, StraightThrough)
-def _finite_straight(q: Finite, p: StraightThrough) -> Tensor:
-    return _finite_finite(q, p.law)
+def _straight_through(q: Distribution, p: Distribution) -> Tensor:
+    q, p = (law.law if isinstance(law, StraightThrough) else law for law in (q, p))
+    return kl_divergence(q, p)
 
 
 @register_kl(NegativeBinomial, NegativeBinomial)

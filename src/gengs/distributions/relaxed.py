@@ -34,10 +34,9 @@ from torch.distributions import Distribution, Independent, Multinomial, constrai
 from torch.types import _size
 
 from .finite import Finite
-from .gumbel_softmax import relaxed_value, relaxed_weights
+from .gumbel_softmax import Temperature, check_temperature, relaxed_value, relaxed_weights
 from .multinomial import explodes
 from .relaxed_multinomial import RelaxedMultinomial
-from .temperature import Temperature, check_temperature
 from .tracing import validates
 from .truncation import as_finite
 
@@ -263,10 +262,7 @@ def gumbel_relax(
     """
     while isinstance(law, Independent):
         law = law.base_dist
-    relaxed: Relaxed | RelaxedMultinomial
-    if isinstance(law, Multinomial) and explodes(law):
-        relaxed = RelaxedMultinomial(tau, law)
-    else:
-        relaxed = Relaxed(tau, law)
+    chain = isinstance(law, Multinomial) and explodes(law)
+    relaxed = RelaxedMultinomial(tau, law) if chain else Relaxed(tau, law)
     value = relaxed.rsample_value(hard=hard, generator=generator)
     return value if dim == -1 else value.movedim(-1, dim)

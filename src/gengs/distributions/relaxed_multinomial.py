@@ -22,10 +22,9 @@ from torch.distributions import Distribution, Multinomial, constraints
 from torch.types import _size
 
 from .finite import Finite
-from .gumbel_softmax import relaxed_value
+from .gumbel_softmax import Temperature, check_temperature, relaxed_value
 from .multinomial import multinomial_probs
 from .tails import log1mexp, times
-from .temperature import Temperature, check_temperature
 from .tracing import require_memory, validates
 
 

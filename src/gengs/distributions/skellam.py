@@ -31,6 +31,13 @@ from .tails import log_poisson_pmf, log_poisson_tail, log_sum
 from .tracing import any_of, inspectable, require_finite, validates
 
 
+class _Integers(constraints.Constraint):
+    is_discrete = True
+
+    def check(self, value: Tensor) -> Tensor:
+        return value == value.round()
+
+
 class Skellam(Distribution):
     """The law of ``Poisson(rate_up) - Poisson(rate_down)``, on all integers.
 
@@ -49,11 +56,7 @@ class Skellam(Distribution):
         "rate_up": constraints.nonnegative,
         "rate_down": constraints.nonnegative,
     }
-
-    @constraints.dependent_property(is_discrete=True, event_dim=0)
-    def support(self) -> constraints.Constraint:
-        """All integers."""
-        return _integers
+    support = _Integers()
 
     def __init__(
         self,
@@ -124,16 +127,6 @@ def _half_width(peak: Tensor) -> int:
         return 128  # a traced sum cannot depend on the data: exact for rates up to about 200
     largest = float(peak.max()) if peak.numel() else 0.0
     return int(7 * largest**0.5) + 20 if largest == largest else 1
-
-
-class _Integers(constraints.Constraint):
-    is_discrete = True
-
-    def check(self, value: Tensor) -> Tensor:
-        return value == value.round()
-
-
-_integers = _Integers()
 
 
 class _SkellamFamily(Family):

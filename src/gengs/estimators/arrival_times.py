@@ -39,10 +39,11 @@ from torch.distributions import Poisson
 
 from ..distributions.finite import Finite
 from ..distributions.gumbel import log_exponential
-from ..distributions.temperature import Schedule, check_temperature, temperature_now
+from ..distributions.gumbel_softmax import check_temperature
 from ..distributions.tracing import inside_transform, inspectable, require_memory
 from .base import Pathwise, positive_integer
 from .factors import Factors
+from .temperature import Schedule, temperature_now
 
 
 class ArrivalTimes(Pathwise):
@@ -72,7 +73,7 @@ class ArrivalTimes(Pathwise):
         arrivals: int | None = None,
     ) -> None:
         super().__init__(samples)
-        check_temperature(temperature)
+        check_temperature(temperature_now(temperature))
         if kind not in ("cubic", "sigmoid"):
             raise ValueError(f"ArrivalTimes expects `kind` 'cubic' or 'sigmoid', got {kind!r}.")
         if arrivals is not None:

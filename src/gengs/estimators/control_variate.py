@@ -34,7 +34,7 @@ import torch
 from torch import Tensor, nn
 
 from ..distributions.finite import Finite
-from ..distributions.gumbel import standard_gumbel
+from ..distributions.gumbel import log_exponential
 from ..distributions.gumbel_softmax import soften
 from ..distributions.tracing import is_eager
 from .base import attach, train_beside
@@ -73,7 +73,7 @@ def with_control(
         )
     logits = law.logits.where(law.logits > -torch.inf, _NEVER)
     table = logits.detach()  # (*batch, *factors, n)
-    noise = standard_gumbel(torch.Size((samples, *table.shape)), table.dtype, table.device)
+    noise = -log_exponential(torch.Size((samples, *table.shape)), table.dtype, table.device)
     z = (table + noise).requires_grad_()
     highest, winner = z.detach().max(-1, keepdim=True)
     f = cost(law.at(winner.squeeze(-1)))  # (S, *batch)

@@ -32,12 +32,12 @@ import torch
 from torch import Tensor
 from torch.distributions import Multinomial
 
-from ..distributions.gumbel_softmax import relaxed_value
+from ..distributions.gumbel_softmax import check_temperature, relaxed_value
 from ..distributions.multinomial import explodes
 from ..distributions.relaxed_multinomial import RelaxedMultinomial
-from ..distributions.temperature import Schedule, check_temperature, temperature_now
 from .base import Pathwise
 from .factors import Factors
+from .temperature import Schedule, temperature_now
 
 
 class GenGS(Pathwise):
@@ -63,7 +63,7 @@ class GenGS(Pathwise):
         hard: bool = False,
     ) -> None:
         super().__init__(samples)
-        check_temperature(temperature)
+        check_temperature(temperature_now(temperature))
         self.temperature, self.hard = temperature, hard
 
     def _draw(self, factors: Factors, shape: torch.Size) -> Tensor:

@@ -26,10 +26,10 @@ import torch
 from torch import Tensor
 
 from ..distributions.gumbel import conditional_gumbel
-from ..distributions.gumbel_softmax import soften
-from ..distributions.temperature import Schedule, check_temperature, temperature_now
+from ..distributions.gumbel_softmax import check_temperature, soften
 from .base import Pathwise, positive_integer
 from .factors import Factors
+from .temperature import Schedule, temperature_now
 
 
 class GumbelRao(Pathwise):
@@ -51,7 +51,7 @@ class GumbelRao(Pathwise):
         self, temperature: float | Schedule = 0.5, inner: int = 10, samples: int = 1
     ) -> None:
         super().__init__(samples)
-        check_temperature(temperature)
+        check_temperature(temperature_now(temperature))
         self.temperature = temperature
         self.inner = positive_integer(self._name, "inner", inner)
 

@@ -39,9 +39,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from ..distributions.temperature import Schedule, check_temperature, temperature_now
+from ..distributions.gumbel_softmax import check_temperature
 from .base import Pathwise
 from .factors import Factors
+from .temperature import Schedule, temperature_now
 
 
 class IGR(Pathwise):
@@ -61,7 +62,7 @@ class IGR(Pathwise):
 
     def __init__(self, temperature: float | Tensor | Schedule = 0.1, samples: int = 1) -> None:
         super().__init__(samples)
-        check_temperature(temperature)
+        check_temperature(temperature_now(temperature))
         self.temperature = temperature
 
     def _draw(self, factors: Factors, shape: torch.Size) -> Tensor:

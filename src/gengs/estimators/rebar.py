@@ -39,7 +39,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..distributions.temperature import check_temperature
+from ..distributions.gumbel_softmax import check_temperature
 from .base import Estimator
 from .checked_cost import CheckedCost
 from .control_variate import relaxed_cost, with_control

@@ -36,7 +36,7 @@ __all__ = ["ReinMax"]
 import torch
 from torch import Tensor
 
-from ..distributions.temperature import check_temperature
+from ..distributions.gumbel_softmax import check_temperature
 from .base import Pathwise
 from .factors import Factors
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from torch import nn
 
-from ..distributions.temperature import Exponential, Linear
 from ..estimators.gengs import GenGS
 from ..estimators.spec import parse_call
+from ..estimators.temperature import Exponential, Linear
 
 
 def anneal(

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution, Normal, kl_divergence
 
-from ...distributions.temperature import Schedule
+from ...estimators.temperature import Schedule
 from .bag_encoder import BagEncoder
 from .topic_network import Draw, Layers, Rows, TopicNetwork
 from .word_decoder import WordDecoder, WordLaw

@@ -57,8 +57,8 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution, Independent, kl_divergence
 
-from ...distributions.temperature import Schedule
 from ...estimators.base import Estimator, as_in_training
+from ...estimators.temperature import Schedule
 from .bag_encoder import BagEncoder
 from .layers import PoissonLayer, PositiveLinear, PosteriorFamily, check_rate
 from .topic_network import Draw, Layers, Rows, TopicNetwork

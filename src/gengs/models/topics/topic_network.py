@@ -31,7 +31,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution, kl_divergence
 
-from ...distributions.temperature import Schedule
+from ...estimators.temperature import Schedule
 from .bag_encoder import BagEncoder
 from .refinement import common_draws, refined
 from .word_decoder import WordDecoder

@@ -37,8 +37,8 @@ from torch.distributions import Distribution
 from torch.nn.functional import softplus
 
 from ...distributions.kl import divergence
-from ...distributions.temperature import Schedule
 from ...distributions.tracing import any_of, validates
+from ...estimators.temperature import Schedule
 
 # images of decoded draws that are held at once: 4 million numbers, 16 MB
 _MOST_NUMBERS = 1 << 22

@@ -38,8 +38,8 @@ from torch import Tensor, nn
 from torch.distributions import Distribution, Independent
 
 from ...distributions.kl import divergence
-from ...distributions.temperature import Schedule
 from ...estimators.base import Estimator, as_in_training
+from ...estimators.temperature import Schedule
 from ..count_latents import CountLatents
 from ..posteriors import PosteriorKind
 from ..standardise import Standardise

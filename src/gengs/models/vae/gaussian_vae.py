@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution, Normal
 
-from ...distributions.temperature import Schedule
+from ...estimators.temperature import Schedule
 from .autoencoder import Autoencoder
 
 

@@ -1,4 +1,4 @@
-r"""Temperatures: numbers, tensors, and schedules by global step.
+r"""Temperatures that change while a model trains: schedules by global step.
 
 ==============  ====================================================================
 schedule        temperature at step s of S, from a to b
@@ -28,15 +28,8 @@ __all__ = [
 
 import math
 from abc import ABC, abstractmethod
-from numbers import Real
 
-import torch
-from torch import Tensor
-
-from .tracing import any_of
-
-Temperature = float | Tensor
-"""A number, or a tensor that broadcasts with a law's batch and may be learned."""
+from ..distributions.gumbel_softmax import Temperature, check_temperature
 
 
 class Schedule(ABC):
@@ -130,21 +123,6 @@ class Cosine(Schedule):
 
     def _at(self, fraction: float) -> float:
         return self.end + (self.start - self.end) * (1 + math.cos(math.pi * fraction)) / 2
-
-
-def check_temperature(temperature: Temperature | Schedule) -> None:
-    """Raise unless every temperature is positive and finite; a schedule checks itself."""
-    if isinstance(temperature, Schedule):
-        return
-    if not isinstance(temperature, Tensor | Real):
-        raise TypeError(f"expected a number or a tensor as `temperature`, but got {temperature!r}.")
-    if isinstance(temperature, Tensor):
-        good = not any_of(~((temperature > 0) & torch.isfinite(temperature)))
-        shown: object = None if good else temperature.detach().flatten()[:3].tolist()
-    else:
-        good, shown = 0 < temperature < math.inf, temperature
-    if not good:
-        raise ValueError(f"expected a positive, finite `temperature`, but got {shown}.")
 
 
 def temperature_now(temperature: Temperature | Schedule) -> Temperature:
