@@ -180,7 +180,7 @@ def test_noise_that_was_first_asked_for_on_another_device():
     """In a process of its own: what is kept between calls is kept for all of it."""
     program = """
 import torch, gengs
-from gengs.distributions.gumbel import standard_gumbel
+from gengs.distributions.gumbel import log_exponential
 with torch.device("meta"):
     assert -log_exponential(torch.Size([3])).device.type in ("meta", "cpu")
 assert torch.isfinite(-log_exponential(torch.Size([3]))).all()

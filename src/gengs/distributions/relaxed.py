@@ -262,7 +262,9 @@ def gumbel_relax(
     """
     while isinstance(law, Independent):
         law = law.base_dist
-    chain = isinstance(law, Multinomial) and explodes(law)
-    relaxed = RelaxedMultinomial(tau, law) if chain else Relaxed(tau, law)
-    value = relaxed.rsample_value(hard=hard, generator=generator)
+    if isinstance(law, Multinomial) and explodes(law):
+        chain = RelaxedMultinomial(tau, law)
+        value = chain.rsample_value(hard=hard, generator=generator)
+    else:
+        value = Relaxed(tau, law).rsample_value(hard=hard, generator=generator)
     return value if dim == -1 else value.movedim(-1, dim)
