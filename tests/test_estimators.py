@@ -1,5 +1,6 @@
 """Every estimator of the catalogue, by the public conformance kit and by what its facts say."""
 
+import inspect
 from contextlib import nullcontext
 
 import pytest
@@ -27,6 +28,21 @@ def test_the_facts_are_complete(kind):
     assert facts["reference"] and facts["needs"] and 1600 < facts["year"] < 2100
     assert kind().learns == any(True for _ in _trained(kind()).parameters())
     assert kind.__doc__ and kind.__module__ in NAMES_OF_MODULES
+
+
+@pytest.mark.parametrize("kind", [kind for kind in gengs.ALL if kind is not gengs.Exact])
+@pytest.mark.parametrize("settings", [{}, {"samples": 3}], ids=["as it is", "three draws"])
+def test_the_evaluations_are_counted(kind, settings):
+    if set(settings) - set(inspect.signature(kind).parameters):
+        pytest.skip("its draws are called k")
+    estimator, seen = kind(**settings), []
+
+    def cost(z):
+        seen.append(len(z))
+        return z.square()
+
+    estimator.expect(cost, Poisson(torch.tensor(2.0, requires_grad=True)))
+    assert sum(seen) == estimator.evaluations
 
 
 NAMES_OF_MODULES = {kind.__module__ for kind in gengs.ALL}

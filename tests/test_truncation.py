@@ -92,6 +92,29 @@ def test_certificate_is_total_variation_and_mean_error(law):
     assert "lost_mass" in repr(q.certificate)
 
 
+@pytest.mark.parametrize("by", ["probs", "logits"])
+@pytest.mark.parametrize(
+    ("low", "high", "wanted"),
+    [
+        (0, 4, [0.1, 0.2, 0.3, 0.25, 0.15]),
+        (0, 2, [0.1, 0.2, 0.7]),
+        (1, 3, [0.3, 0.3, 0.4]),
+        (2, 2, [1.0]),
+        (-1, 5, [0.0, 0.1, 0.2, 0.3, 0.25, 0.15, 0.0]),
+    ],
+)
+def test_a_categorical_is_clipped_on_both_sides(by, low, high, wanted):
+    probs = torch.tensor([0.1, 0.2, 0.3, 0.25, 0.15], dtype=double, requires_grad=True)
+    law = Categorical(probs) if by == "probs" else Categorical(logits=probs.log())
+    q = gengs.truncate(law, low=low, high=high)
+    wanted = torch.tensor(wanted, dtype=double)
+    torch.testing.assert_close(q.probs, wanted)
+    torch.testing.assert_close(q.logits.exp(), wanted)
+    (slope,) = torch.autograd.grad(q.mean, probs)
+    values = torch.arange(5, dtype=double).clamp(low, high)  # each value's own, less their mean
+    torch.testing.assert_close(slope, values - (values * probs).sum().detach())
+
+
 def test_mean_error_of_a_law_without_mean_is_infinite():
     class Heavy(gengs.Skellam):
         """p(k) = 1 / ((k + 1)(k + 2)) on 0, 1, …: its mean does not exist. With a rate: Poisson."""

@@ -130,7 +130,13 @@ class Family:
             clipped: Its logarithm, which does not move there, ``(*batch, n)``.
         """
         if self.probs is not None:
-            return self.probs.gather(-1, k.long().expand(*self.batch_shape, k.shape[-1]))
+            values = torch.arange(self.probs.shape[-1], device=k.device)
+            first, last = k[..., :1], k[..., -1:]
+            index = k.clamp(0, len(values) - 1).expand(*self.batch_shape, k.shape[-1])
+            pmf = self.probs.gather(-1, index).where(self.inside(k), 0.0)
+            below = self.probs.where(values < first, 0.0).sum(-1, keepdim=True)
+            above = self.probs.where(values > last, 0.0).sum(-1, keepdim=True)
+            return pmf + below.where(k == first, 0.0) + above.where(k == last, 0.0)
         leaving = self.leaving()
         if leaving is None:
             return clipped.exp()
