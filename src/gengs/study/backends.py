@@ -20,7 +20,7 @@ from joblib import Parallel, cpu_count, delayed, parallel_config
 from ..runs.machine import require_semaphores
 from .plan import PlannedRun
 from .session import Session
-from .worker import execute
+from .worker import execute, watch
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,9 @@ class Loky:
             parallel_config(
                 backend="loky",
                 inner_max_num_threads=session.threads,
-                # a worker whose command was killed before it had a run must not wait for minutes
-                idle_worker_timeout=10,
+                # from the start: a worker whose command is killed before it has a run must end, too
+                initializer=watch,
+                initargs=(session,),
             ),
             warnings.catch_warnings(),
         ):

@@ -9,7 +9,7 @@ it is gone: no run goes on behind anyone's back.
 
 from __future__ import annotations
 
-__all__ = ["NotSharedError", "execute"]
+__all__ = ["NotSharedError", "execute", "watch"]
 
 import _thread
 import contextlib
@@ -47,7 +47,7 @@ def execute(run: PlannedRun, session: Session) -> None:
             "all machines of the cluster share."
         )
     if not session.is_here:
-        _watch(session)
+        watch(session)
     if look_at(session.folder, run).state == "done":
         return
     path, begin, ours = session.folder_of(run), time.monotonic(), True
@@ -97,7 +97,7 @@ _in_progress = threading.Lock()
 _watched: set[Path] = set()
 
 
-def _watch(session: Session) -> None:
+def watch(session: Session) -> None:
     """From now on, end this process's run when the study is asked to stop, or its command dies."""
     if session.notes in _watched:
         return
@@ -107,7 +107,7 @@ def _watch(session: Session) -> None:
             # Ctrl-C is for the command, which then asks all workers, wherever they are, to stop.
             os.setpgid(0, 0)
 
-    def watch() -> None:
+    def look() -> None:
         while not (session.is_stopping or session.is_orphaned):
             time.sleep(0.5)
         if _in_progress.locked():
@@ -116,4 +116,4 @@ def _watch(session: Session) -> None:
             time.sleep(0.5)
         os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=look, daemon=True).start()
