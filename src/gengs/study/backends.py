@@ -51,6 +51,8 @@ class Loky:
                 # from the start: a worker whose command is killed before it has a run must end, too
                 initializer=watch,
                 initargs=(session,),
+                # a command that was asked to stop waits at its end for workers that idle
+                idle_worker_timeout=10,
             ),
             warnings.catch_warnings(),
         ):
