@@ -14,7 +14,7 @@ from torch import nn
 from torch.distributions import Categorical, Independent, OneHotCategorical, Poisson
 
 import gengs
-from gengs.distributions.gumbel import conditional_gumbel
+from gengs.distributions.gumbel import conditional_gumbel, log_exponential
 from gengs.distributions.gumbel_softmax import soften
 from gengs.estimators import REBAR, REINFORCE, RELAX, Exact
 

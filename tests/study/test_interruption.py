@@ -2,10 +2,13 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
 from studies import (
+    ENVIRONMENT,
     MEASURE,
     TRAIN,
     in_progress,
@@ -77,6 +80,41 @@ def test_killed_at_ten_moments_of_its_start_it_leaves_nobody_behind(studies, tmp
         os.kill(study.pid, signal.SIGKILL)
         study.wait()
         wait_for(lambda study=study: not session_members(study.pid))
+
+
+KILLED_AT_THE_WORST_MOMENT = """
+import os, sys
+from joblib.externals.loky.process_executor import ProcessPoolExecutor
+from gengs.cli import main
+
+start_workers = ProcessPoolExecutor._adjust_process_count
+
+def start_and_die(executor):
+    start_workers(executor)
+    os.kill(os.getpid(), 9)
+
+ProcessPoolExecutor._adjust_process_count = start_and_die
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.slow
+def test_killed_with_the_lock_on_its_workers_it_leaves_nobody_behind(tmp_path):
+    """An idle worker ends by itself only where it can have that lock, which nobody gives back."""
+    grid = write(tmp_path / "grid.toml", TRAIN, epochs=10_000, seeds="0, 1")
+    arguments = ["study", grid, "--out", tmp_path / "out", "--workers", "2"]
+    study = subprocess.Popen(
+        [sys.executable, "-c", KILLED_AT_THE_WORST_MOMENT, *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=ENVIRONMENT,
+        start_new_session=True,
+    )
+    try:
+        assert study.wait() == -signal.SIGKILL
+        wait_for(lambda: not session_members(study.pid), seconds=120)
+    finally:
+        kill_session(study.pid)
 
 
 @pytest.mark.slow

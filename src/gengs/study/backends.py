@@ -45,7 +45,12 @@ class Loky:
     def map(self, runs: Sequence[PlannedRun], session: Session, workers: int) -> None:
         """Execute runs; raises if a worker dies."""
         with (
-            parallel_config(backend="loky", inner_max_num_threads=session.threads),
+            parallel_config(
+                backend="loky",
+                inner_max_num_threads=session.threads,
+                # a command that was asked to stop waits at its end for workers that idle
+                idle_worker_timeout=10,
+            ),
             warnings.catch_warnings(),
         ):
             # loky replaces a worker whose memory has grown; that is no news to a user
