@@ -284,6 +284,7 @@ def test_a_switch_that_is_on_is_shown_with_its_opposite(capsys):
         text = capsys.readouterr().out
         alone = [line for line in text.splitlines() if line.startswith("│ --no-")]
         assert "--progress, --no-progress" in text and not alone
+        assert "--no-progress shows none" in text
 
 
 def test_what_has_no_bias_is_a_dash_with_the_reason(tmp_path, capsys):

@@ -14,6 +14,7 @@ import json
 import operator
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, make_dataclass
@@ -132,6 +133,8 @@ def entry() -> NoReturn:
     # Where the signal met an exec() of some import, python -m ends by SIGINT, not by a code; and
     # threads of gloo that outlive the interpreter abort it, where a run ended before its time.
     if code == 130 or _in_process_group():
+        # as the interpreter ends: loky's workers are told first, or multiprocessing waits for them
+        threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()

@@ -41,7 +41,7 @@ class Machine:
     tensorboard: bool = False
     """Write scalars for TensorBoard to the folder."""
     progress: bool = True
-    """Whether to show the progress."""
+    """Show the progress; --no-progress shows none."""
 
     def check(self) -> None:
         """Raise for a number out of range."""

@@ -109,7 +109,7 @@ class TopicsFit:
     checkpoint_seconds: float = 60.0
     """Save when this much time has passed."""
     progress: bool = True
-    """Whether to show the progress."""
+    """Show the progress; --no-progress shows none."""
 
     def run(self) -> None:
         """Read, count, train, write."""
