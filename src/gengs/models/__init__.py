@@ -4,7 +4,8 @@ from .topics.bag_encoder import BagEncoder
 from .topics.layers import PositiveLinear
 from .topics.nvdm import NVDM
 from .topics.nvpdef import NVPDEF
-from .topics.topic_network import Perplexity, TopicNetwork, perplexity
+from .topics.topic_network import TopicNetwork
+from .topics.topic_perplexity import Perplexity, perplexity
 from .topics.word_decoder import WordDecoder
 from .vae.autoencoder import Autoencoder
 from .vae.count_vae import VAE
