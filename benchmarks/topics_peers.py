@@ -9,6 +9,8 @@ training part and measured on both parts:
 
 - *completion*: perplexity per word of one half of each test document's tokens given the other half,
   averaged over documents; for NMF, whose factors are no probabilities, there is none;
+- *topics*: how many are in use; those of ours that say of themselves that they are inactive count
+  neither here nor in the next two;
 - *NPMI in / out*: coherence of ten words of each topic, counted in whole documents of the training
   and of the test part; *TD*: the share of different words among 25 of each topic;
 - *purity, NMI*: of the documents' strongest topics against their labels, test part;
@@ -51,9 +53,9 @@ from gengs.runs.atomic import write_atomically
 from .timing import machine
 
 COLUMNS = {
-    "completion": "completion", "npmi_in": "NPMI in", "npmi_out": "NPMI out", "td": "TD",
-    "product": "NPMI out × TD", "purity": "purity", "nmi": "NMI", "accuracy": "accuracy",
-    "fit": "fit, s", "transform": "transform, s", "memory": "MiB",
+    "completion": "completion", "topics": "topics", "npmi_in": "NPMI in", "npmi_out": "NPMI out",
+    "td": "TD", "product": "NPMI out × TD", "purity": "purity", "nmi": "NMI",
+    "accuracy": "accuracy", "fit": "fit, s", "transform": "transform, s", "memory": "MiB",
 }  # fmt: skip
 
 
@@ -134,6 +136,10 @@ def ours(**settings: Any) -> Callable[[int, int, Corpus], Peer]:
         model = _Gaussian if gaussian else gengs.TopicModel
         fitted = model(topics, random_state=seed, **given)
 
+        def active() -> list[int]:
+            found = enumerate(fitted.topics(1))
+            return [number for number, topic in found if topic.note != "inactive"]
+
         def predict(given: Any, rest: Any) -> Any:
             network = fitted.network_
             parts = []
@@ -146,7 +152,7 @@ def ours(**settings: Any) -> Callable[[int, int, Corpus], Peer]:
         return Peer(
             fitted.fit,
             fitted.transform,
-            lambda top: fitted.network_.word_scores().topk(top, -1).indices.numpy(),
+            lambda top: fitted.network_.word_scores()[active()].topk(top, -1).indices.numpy(),
             predict,
         )
 
@@ -191,6 +197,7 @@ def measure(model: str, name: str, topics: int, seed: int) -> dict[str, float]:
     found["transform"] = time.process_time() - begin
     found["memory"] = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     words = peer.words(10).tolist()
+    found["topics"] = len(words)
     found["npmi_in"] = float(npmi(words, train.counts).mean())
     found["npmi_out"] = float(npmi(words, test.counts).mean())
     found["td"] = topic_diversity(peer.words(25).tolist())
@@ -235,6 +242,8 @@ def table(folder: Path, name: str, topics: int) -> None:
 
 
 def _digits(key: str) -> str:
+    if key == "topics":
+        return ".0f"
     return ".3f" if key not in ("completion", "fit", "transform", "memory") else ".1f"
 
 
@@ -245,6 +254,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--out", type=Path, default=Path("runs/peers"))
+    parser.add_argument("--show", action="store_true", help="run nothing, print what is there")
     parser.add_argument("--one", help="measure this one, in a process of its own")
     given = parser.parse_args()
     if given.one:
@@ -262,7 +272,7 @@ def main() -> None:
     ]
     for job in jobs:
         file = given.out / f"{job}.json"
-        if not file.exists():
+        if not file.exists() and not given.show:
             command = [sys.executable, "-m", "benchmarks.topics_peers", "--one", job]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:

@@ -53,17 +53,14 @@ def test_a_topic_that_never_rises_has_no_words():
 
 
 def test_words_are_seen_together_again_in_new_documents():
-    """Held-out NPMI is 0.065, by the decoder -0.005; a seed moves it by some 0.02."""
+    """NPMI times diversity, held out, is 0.037 here and 0.014 by the decoder."""
     train, test = load_corpus("sample")
     network = gengs.TopicModel(20, hidden=(64,), max_iter=15, random_state=0).fit(train).network_
-    by = {}
-    for name, scores in (("documents", network.word_scores()), ("decoder", _gains(network))):
-        words = [scores.topk(count).indices.tolist() for count in (10, 25)]
-        by[name] = npmi(words[0], test).mean(), topic_diversity(words[1])
-    assert (
-        by["documents"][0] > by["decoder"][0] + 0.03
-        and by["documents"][1] > by["decoder"][1] + 0.05
-    )
+    found = []
+    for scores in (network.word_scores(), _gains(network)):
+        first, more = (scores.topk(count).indices.tolist() for count in (10, 25))
+        found.append(npmi(first, test).mean() * topic_diversity(more))
+    assert found[0] > found[1] + 0.015
 
 
 def _gains(network):
@@ -71,6 +68,14 @@ def _gains(network):
     bias, topics = network.decoder.bias.detach(), network.topics()
     strong = (bias + 4 * network.decoder.scale * topics).softmax(-1)
     return strong - bias.softmax(-1)
+
+
+def test_a_few_more_documents_move_the_lists_little():
+    model = gengs.TopicModel(3, hidden=(16,), max_iter=20, random_state=0).fit(themes(300))
+    before = [topic.words for topic in model.topics(5)]
+    model.set_params(learning_rate=1e-6).partial_fit(themes(9, seed=5))
+    for old, new in zip(before, model.topics(5), strict=True):
+        assert len({*old} & {*new.words}) >= 4
 
 
 def test_a_model_of_before_has_its_words(tmp_path):

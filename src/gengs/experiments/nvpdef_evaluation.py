@@ -30,7 +30,8 @@ from ..data.batches import Batches
 from ..data.text.corpus import Corpus
 from ..metrics import npmi, topic_diversity
 from ..models.topics.topic_activity import measure_activity
-from ..models.topics.topic_network import TopicNetwork, perplexity
+from ..models.topics.topic_network import TopicNetwork
+from ..models.topics.topic_perplexity import perplexity
 from ..models.topics.topic_words import top_words
 
 if TYPE_CHECKING:

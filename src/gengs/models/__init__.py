@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from .topics.layers import PositiveLinear
     from .topics.nvdm import NVDM
     from .topics.nvpdef import NVPDEF
-    from .topics.topic_network import Perplexity, TopicNetwork, perplexity
+    from .topics.topic_network import TopicNetwork
+    from .topics.topic_perplexity import Perplexity, perplexity
     from .topics.word_decoder import WordDecoder
     from .vae.autoencoder import Autoencoder
     from .vae.count_vae import VAE
@@ -39,6 +40,7 @@ _HOMES = (
     ".topics.nvdm",
     ".topics.nvpdef",
     ".topics.topic_network",
+    ".topics.topic_perplexity",
     ".topics.word_decoder",
     ".vae.autoencoder",
     ".vae.count_vae",

@@ -2,7 +2,7 @@
 
 A ``TopicModel`` is trained by the engine, with checkpoints, so that a killed command goes on.
 Documents without words teach nothing and are left out of the training. The held-out ones measure
-the perplexity, per document and from exact draws (:mod:`gengs.models.topics.topic_network`).
+the perplexity, per document and from exact draws (:mod:`gengs.models.topics.topic_perplexity`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...metrics import inverted_rbo, npmi, topic_diversity
 from ...models.topics.count_input import read_counts_of
 from ...models.topics.topic_activity import measure_activity
 from ...models.topics.topic_model import TopicModel
-from ...models.topics.topic_network import perplexity
+from ...models.topics.topic_perplexity import perplexity
 from ...models.topics.topic_settings import default_passes
 from ...models.topics.topic_training import in_order, topic_optimizer, topic_task
 from ...models.topics.topic_words import topics_as_json
@@ -224,7 +224,7 @@ def finish(model: TopicModel, records: list[dict[str, Any]], corpus: Corpus) -> 
         for number, record in enumerate(passes, 1)
     ]
     model.trainer_.epochs = len(passes)
-    model._settle(corpus, sort=True)
+    measure_activity(model.network_, corpus, turn=bool(model.turn))
     return model
 
 

@@ -33,7 +33,7 @@ class Card:
     number: int
     title: str
     words: tuple[tuple[str, float, float], ...]
-    """Word, width of its bar in percent, and how much more of a document it is."""
+    """Word, width of its bar in percent, and what it tells of the topic, in nats."""
     share: float
     """Its part of all that tells documents apart, in percent."""
     coherence: float

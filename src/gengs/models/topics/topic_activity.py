@@ -43,11 +43,13 @@ from torch import Tensor
 from ...data.batches import Batches
 from ...metrics import npmi, npmi_by_chance
 from .topic_network import TopicNetwork
-from .varimax import turn_to_documents
+from .varimax import document_rotation
 from .word_ranking import rank_words
 
 _DOCUMENTS = 20_000
 """At most so many are looked at, spread evenly over the corpus."""
+_MEMORY = 5_000
+"""What ``partial_fit`` knew of the topics' words counts as much as so many documents."""
 _WORDS = 10
 _NOISE = 0.5
 _LEAST_VARIANCE, _LEAST_SHARE, _LEAST_MARGIN = 0.01, 0.25, 0.08
@@ -75,18 +77,40 @@ def measure_activity(
     batches = Batches(counts, min(256, len(rows)), rows=rows, shuffle=False).epoch(0)
     means = torch.cat([network.intensities(x.to(device)) for x in batches])  # (M, D)
     network.train(training)
-    if sort and turn:
-        means = turn_to_documents(network, means)
+    documents = csr_array(getattr(counts, "counts", counts)[rows])
+    if sort and turn and not network.hierarchy() and bool(means.isfinite().all()):
+        rotation, centre = document_rotation(means), network.decoder.centre
+        turned = (means - centre) @ rotation + centre
+        if _split_coherence(turned, documents) > _split_coherence(means, documents):
+            network.reading.copy_(network.reading @ rotation)
+            means = turned
     network.usual.copy_(means.median(0).values)
     network.deviation.copy_(means.std(0, correction=0))
-    documents = csr_array(getattr(counts, "counts", counts)[rows])
-    scores = torch.from_numpy(rank_words((means - network.usual).cpu().numpy(), documents))
+    scores = _scores(means, documents)
+    if not sort and bool(network.relevance.isfinite().all()):  # a few documents move lists a little
+        scores = network.relevance.cpu().lerp(scores.float(), len(rows) / (len(rows) + _MEMORY))
     network.relevance.copy_(scores)
-    words = network.relevance.topk(min(_WORDS, scores.shape[1]), -1).indices.tolist()
+    words = _first(network.relevance)
     network.coherence.copy_(torch.from_numpy(npmi(words, documents)))
     network.chance.copy_(torch.from_numpy(npmi_by_chance(words, documents)))
     if sort:
         network.reorder(shares(network).argsort(descending=True, stable=True))
+
+
+def _scores(means: Tensor, documents: Any) -> Tensor:
+    return torch.from_numpy(rank_words((means - means.median(0).values).cpu().numpy(), documents))
+
+
+def _first(scores: Tensor) -> list[list[int]]:
+    """The first words of each topic, by columns."""
+    return scores.topk(min(_WORDS, scores.shape[1]), -1).indices.tolist()
+
+
+def _split_coherence(means: Tensor, documents: Any) -> float:
+    """The NPMI, in every other document, of words that were ranked in the ones between."""
+    if len(means) < 2:
+        return 0.0
+    return float(npmi(_first(_scores(means[::2], documents[::2])), documents[1::2]).mean())
 
 
 def _effects(network: TopicNetwork) -> Tensor:

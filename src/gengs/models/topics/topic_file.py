@@ -127,5 +127,4 @@ def _rebuilt(kind: Any, facts: dict[str, Any], tensors: dict[str, Any], path: Pa
         raise ValueError(f"the weights in {path} do not fit its settings: {error}") from error
     model.trainer_ = TopicFit(model.network_, int(facts["seed"]))
     model.trainer_.epochs, model.trainer_.history = int(facts["epochs"]), list(facts["history"])
-    model.n_iter_ = model.trainer_.epochs
     return model

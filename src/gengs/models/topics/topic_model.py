@@ -36,9 +36,9 @@ from .count_input import column_words, read_counts_of, warn_of_fractions
 from .document_weights import TopicWeights, starting_shares
 from .layers import PosteriorFamily
 from .nvpdef import NVPDEF, Stack
-from .topic_activity import measure_activity, proportions_of, strongest_topics
+from .topic_activity import measure_activity, notes, proportions_of, strongest_topics
 from .topic_defaults import DEFAULTS
-from .topic_network import Perplexity, completion, perplexity
+from .topic_perplexity import Perplexity, completion, perplexity
 from .topic_settings import NETWORK, parameter_constraints, settings_of
 from .topic_training import TopicFit, fold_rng, in_order, unchanged_by_failure
 from .topic_words import Branch, Topic, branches, top_words
@@ -49,27 +49,26 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """Topics of documents, from word counts.
 
     Args:
-        n_components: The number of topics.
-        super_topics: The sizes of the layers above the topics, the uppermost first; none by
-            default.
+        n_components: The number of topics, at most: those that are not needed are inactive.
+        super_topics: The sizes of the layers above the topics, the uppermost first.
         rates: The prior's mean intensity, of all layers or of each; below the last atom.
         level: The number of atoms of an intensity: 0 ... level - 1.
-        posterior: ``"tilted"``, ``"implicit"`` or ``"explicit"``
-            (:mod:`gengs.models.topics.layers`).
-        stack: What feeds what where there are super-topics (:mod:`gengs.models.topics.nvpdef`).
+        posterior: ``"tilted"``, ``"implicit"`` or ``"explicit"`` (:mod:`.layers`).
+        stack: What feeds what where there are super-topics (:mod:`.nvpdef`).
         words: ``"urn"``, a Pólya urn, from which a word that has occurred is likelier to come
-            again, or ``"multinomial"`` (:mod:`gengs.models.topics.word_decoder`).
+            again, or ``"multinomial"`` (:mod:`.word_decoder`).
         gradient: The gradient estimator with its settings, such as ``"MidCDF(2)"`` (two
             draws of opposite sides), ``"GenGS(0.5)"``.
         hidden: The widths of the encoder's layers.
         dropout: The share of the encoder's features that is dropped while training.
         thinning: The share of a document's tokens hidden from the encoder while training.
         weight_decay: Of the encoder's matrices, decoupled from the gradient (AdamW).
-        topic_penalty: The weight of the Gaussian prior on the topics' entries.
+        topic_penalty: The weight of the penalty on the topics' size, which switches off those that
+            are not needed.
         weigh: Whether all documents count the same in training, or all tokens.
-        turn: Whether ``fit`` rotates the topics by varimax, after a third of its steps, to
-            directions in which each has few words: topics that can be read. Implicit posteriors
-            cannot be rotated and are left alone; a single step has no third of it.
+        turn: Whether ``fit`` rotates the topics by varimax: after a third of its steps, to
+            directions in which each has few words (not with implicit posteriors), and at its end,
+            to directions in which each document has few of them (not below super-topics).
         max_iter: The number of passes over the documents; by default 5 to 20, as a rule.
         batch_size: Documents in a step.
         learning_rate: Of Adam; ``fit`` lets it fall to zero along a cosine.
@@ -85,12 +84,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         on_epoch: Called with the facts of each pass, for a progress display of your own.
 
     Attributes:
-        components_: How much a unit of each topic raises each word's logit, ``(topics, words)``.
-        history_: The facts of each pass: ``epoch``, ``loss`` and, with early stopping,
-            ``perplexity``.
-        n_iter_: The number of passes made.
         network_: The model itself.
-        vocabulary_: The words, if they are known: a corpus brings them, and a data frame.
+        vocabulary_: The words, if the data brought them.
 
     Example:
         >>> counts = np.random.default_rng(0).poisson(0.3, (40, 12))
@@ -144,7 +139,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             warn_of_fractions(counts)
             self._begin(counts)
             self.trainer_.run(counts, settings_of(self))
-            self._settle(counts, sort=True)
+            measure_activity(self.network_, counts, turn=self.turn)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -161,13 +156,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             if first:
                 self._begin(counts)
             self.trainer_.run(counts, settings_of(self, **self._built), epochs=1)
-            self._settle(counts, sort=False)
+            measure_activity(self.network_, counts, sort=False)
         return self
-
-    def _settle(self, counts: CompressedRows, sort: bool) -> None:
-        """Measure how documents use the topics; perhaps number these by their share."""
-        measure_activity(self.network_, counts, sort=sort, turn=self.turn)
-        self.n_iter_ = self.trainer_.epochs
 
     def _begin(self, counts: CompressedRows) -> None:
         """A new network, and what trains it."""
@@ -200,15 +190,27 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self.network_.topics().numpy()
 
     @property
+    def n_iter_(self) -> int:
+        """The number of passes made."""
+        return self.trainer_.epochs
+
+    @property
+    def n_topics_(self) -> int:
+        """The number of topics that are not inactive."""
+        check_is_fitted(self, "network_")
+        return sum(note != "inactive" for note in notes(self.network_))
+
+    @property
     def history_(self) -> list[dict[str, float]]:
-        """The facts of each pass."""
+        """The facts of each pass: ``epoch``, ``loss`` and, with early stopping, ``perplexity``."""
         return self.trainer_.history
 
     def topics(self, top: int = 10, vocabulary: Sequence[str] | None = None) -> list[Topic]:
-        """The words that each topic raises most, with their weights; its share, coherence and note.
+        """The words that stand for each topic, with their weights; its share, coherence and note.
 
-        After ``fit`` the topics with the largest shares come first. Those that documents hardly
-        use, or whose words do not belong together, say so in their ``note``.
+        They surely occur in its documents more than in others (:mod:`.word_ranking`). After ``fit``
+        the largest shares come first. Topics that documents hardly use, or whose words do not
+        belong together, say so in their ``note``.
 
         Args:
             top: How many words.
@@ -225,7 +227,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def transform(self, X: Any) -> Any:
         """The posterior mean intensity of each topic in each document, ``(documents, topics)``.
 
-        They are counts around the prior's mean, ``rates``: features for a classifier. To read, see
+        They are around the prior's mean, ``rates``: features for a classifier. To read, see
         :meth:`proportions` and :meth:`strongest`.
         """
         return self._intensities(X).float().numpy()
@@ -233,8 +235,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def proportions(self, X: Any) -> Any:
         """How much of each document is about each topic, ``(documents, topics)``; rows sum to one.
 
-        By how much each topic rises above its usual intensity (:mod:`.topic_activity`); a document
-        in which none does has equal proportions.
+        By how much each rises above its usual intensity (:mod:`.topic_activity`); if none does, all
+        are equal.
         """
         return proportions_of(self.network_, self._intensities(X)).float().numpy()
 

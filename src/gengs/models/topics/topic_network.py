@@ -7,25 +7,17 @@ evidence lower bound
     -\mathrm{ELBO}(d) = E_{q(z|d)}\Big[-\sum_w n_w \log p(w \mid z)\Big]
     + \mathrm{KL}(q(z \mid d) \,\|\, p(z)) \ge -\log p(d)
 
-is evaluated with exact draws, whatever estimator the model was trained with. From it follow two
-perplexities,
-
-.. math::
-    \text{per document: } \exp \frac1D \sum_d \frac{-\mathrm{ELBO}(d)}{N_d}, \qquad
-    \text{of the corpus: } \exp \frac{\sum_d -\mathrm{ELBO}(d)}{\sum_d N_d}.
-
-Papers print the first one. Short documents weigh more in it. Documents without a word have no
-perplexity and are left out.
+is evaluated with exact draws, whatever estimator the model was trained with; perplexities follow
+from it (:mod:`.topic_perplexity`).
 """
 
 from __future__ import annotations
 
-__all__ = ["Draw", "Layers", "Perplexity", "Rows", "TopicNetwork", "completion", "perplexity"]
+__all__ = ["Draw", "Layers", "Rows", "TopicNetwork"]
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from math import exp, inf, log
-from typing import NamedTuple
+from math import log
 
 import torch
 from torch import Tensor, nn
@@ -39,9 +31,6 @@ from .word_decoder import WordDecoder
 # logits of decoded draws that are held at once: 4 million numbers, 16 MB
 _MOST_NUMBERS = 1 << 22
 
-_MOST_NATS = 700.0  # exp of more is infinite in double precision
-
-
 Rows = Callable[[Tensor], Tensor]
 """From a parameter to its part with a row for each topic, a view."""
 
@@ -50,14 +39,6 @@ Draw = Callable[[Distribution, int], Tensor]
 
 Layers = list[tuple[Distribution, Distribution, Tensor]]
 """Posterior, prior and draws of each layer, from above."""
-
-
-class Perplexity(NamedTuple):
-    """Two ways to average over documents, and the divergence's part in nats per document."""
-
-    document: float
-    corpus: float
-    kl: float
 
 
 class TopicNetwork(nn.Module, ABC):
@@ -186,12 +167,18 @@ class TopicNetwork(nn.Module, ABC):
             buffer.copy_(buffer[order])
 
     def penalty(self) -> Tensor:
-        """The squared norm of the topics, per typical change of an intensity.
+        r"""How large the topics are, per typical change of an intensity.
 
-        Times a factor c, it is minus the logarithm of a Gaussian prior with variance 1/(2c) on each
-        entry of R: added to the loss of the whole corpus, it makes training a posterior mode.
+        .. math:: \sum_k \big( \|R_k\|^2 + \tfrac14 \sqrt V\, \|R_k\| \big)
+
+        The square is a Gaussian prior on each entry of R. The norm itself (a group lasso) is what
+        switches topics off: one that explains less than it costs shrinks to exactly nothing, and
+        the more documents there are, the less it has to explain in each. Added to the loss of the
+        whole corpus, with a weight, both make training a posterior mode.
         """
-        return self.decoder.weight.square().sum() * self.decoder.scale**2
+        weight = self.decoder.weight * self.decoder.scale
+        squares = weight.square().sum(-1)  # (D,)
+        return (squares + 0.25 * (weight.shape[1] * squares + 1e-12).sqrt()).sum()
 
     # ---------------------------------------------------------------- evaluation, by exact draws
 
@@ -204,7 +191,7 @@ class TopicNetwork(nn.Module, ABC):
             samples: How many draws to average over.
             refine: Steps that refine each document's posterior.
         """
-        return sum(self._averages(counts, samples, refine))  # type: ignore[return-value]
+        return sum(self.averages(counts, samples, refine))  # type: ignore[return-value]
 
     @torch.no_grad()
     def log_likelihood(self, counts: Tensor, samples: int = 100) -> Tensor:
@@ -235,7 +222,8 @@ class TopicNetwork(nn.Module, ABC):
             found.append(self.decoder.cost(given, z) - self.decoder.cost(given + rest, z))
         return torch.cat(found).logsumexp(0) - log(samples)
 
-    def _averages(self, counts: Tensor, samples: int, refine: int = 0) -> tuple[Tensor, Tensor]:
+    def averages(self, counts: Tensor, samples: int, refine: int = 0) -> tuple[Tensor, Tensor]:
+        """Minus the log-likelihood and the divergence, by exact draws, ``(B,)`` each."""
         sums = [torch.zeros(len(counts), device=counts.device) for _ in range(2)]
         features = self.features(counts, refine)
         for portion in _portions(samples, counts):
@@ -250,63 +238,6 @@ class TopicNetwork(nn.Module, ABC):
         return weight.value if isinstance(weight, Schedule) else weight
 
 
-def perplexity(
-    model: TopicNetwork, batches: Iterable[Tensor], samples: int = 1, refine: int = 0
-) -> Perplexity:
-    """The perplexities of documents that come in batches.
-
-    Args:
-        model: In evaluation mode.
-        batches: Counts, ``(B, V)`` each.
-        samples: Draws per document, averaged in the bound.
-        refine: Steps that refine each document's posterior.
-    """
-    return _averaged((x, *model._averages(x, samples, refine)) for x in batches)
-
-
-def completion(
-    model: TopicNetwork,
-    batches: Iterable[tuple[Tensor, Tensor]],
-    samples: int = 1,
-    refine: int = 0,
-) -> Perplexity:
-    """The perplexities of the rest of documents, of which some words are given.
-
-    Args:
-        model: In evaluation mode.
-        batches: Given counts and those of the rest, ``(B, V)`` each.
-        samples: Draws per document, averaged in the likelihood.
-        refine: Steps that refine each document's posterior.
-    """
-    return _averaged(
-        (rest, -model.predictive(given, rest, samples, refine), torch.zeros(len(rest)))
-        for given, rest in batches
-    )
-
-
-@torch.no_grad()
-def _averaged(parts: Iterable[tuple[Tensor, Tensor, Tensor]]) -> Perplexity:
-    """Of counts, their costs and their divergences, some documents at a time."""
-    per_document = bounds = tokens = divergences = 0.0
-    documents = 0
-    for counts, *costs in parts:
-        lengths = counts.sum(-1).double()
-        cost, kl = (part.double().to(lengths.device) for part in costs)
-        filled = lengths > 0
-        bound = (cost + kl)[filled]
-        per_document += float((bound / lengths[filled]).sum())
-        bounds, tokens = bounds + float(bound.sum()), tokens + float(lengths.sum())
-        divergences, documents = (
-            divergences + float(kl[filled].sum()),
-            documents + int(filled.sum()),
-        )
-    if not documents:
-        raise ValueError("expected at least one document with a word in it, but got none.")
-    return Perplexity(
-        _exp(per_document / documents), _exp(bounds / tokens), divergences / documents
-    )
-
-
 def exact_draws(law: Distribution, samples: int) -> Tensor:
     """Draws without a gradient."""
     return law.sample(torch.Size([samples]))
@@ -315,11 +246,6 @@ def exact_draws(law: Distribution, samples: int) -> Tensor:
 def _divergence(layers: Layers) -> Tensor:
     """Of posteriors and priors, all layers together, ``(B,)`` or ``(S, B)``."""
     return sum(kl_divergence(q, p).sum(-1) for q, p, _ in layers)  # type: ignore[return-value]
-
-
-def _exp(nats: float) -> float:
-    """Infinite past the largest number, where Python's own raises."""
-    return inf if nats > _MOST_NATS else exp(nats)
 
 
 def _portions(samples: int, counts: Tensor) -> Iterable[int]:

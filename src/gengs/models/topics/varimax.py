@@ -21,8 +21,10 @@ better fit in directions that few documents share.
 **By documents, at the end.** Once training is done, topics are *read* in the directions in which
 documents have few of them: varimax of the posterior means, counted from each topic's median (Rohe &
 Zeng). Words depend on the latents through :math:`(z - c) R` alone, so this is another basis of the
-same model: no probability changes. A model with super-topics is not turned then, because these
-raise latents.
+same model: no probability changes. Varimax knows no signs, and where there are two or three themes
+in all, it may make one the opposite of another; so topics are turned only if their words become
+more coherent, in other documents than those by which the words were ranked. A model with
+super-topics is not turned then, because these raise latents.
 
 **Many topics.** An iteration of varimax takes time like :math:`V D^2 + D^3`: at 50 topics all of
 them together take a fifth of a second, at 2000 topics a single one takes seconds. Ten iterations
@@ -37,7 +39,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["VarimaxRotation", "rotate_topics", "turn_to_documents", "varimax"]
+__all__ = ["VarimaxRotation", "document_rotation", "rotate_topics", "varimax"]
 
 from typing import Any
 
@@ -89,8 +91,8 @@ def rotate_topics(model: TopicNetwork, optimizer: torch.optim.Optimizer | None =
         model: With topics in any directions.
         optimizer: Adam, whose running means of the gradients are rotated, too.
     """
-    bias = model.decoder.bias
-    topics = model.decoder.weight - model.decoder.weight.mean(-1, keepdim=True)
+    weight, bias = model.decoder.weight, model.decoder.bias
+    topics = weight - weight.mean(-1, keepdim=True)
     along = model.rows_of_means()
     if along is None or not bool(torch.isfinite(topics).all()):
         return torch.eye(len(topics), dtype=topics.dtype, device=topics.device)
@@ -111,23 +113,16 @@ def _iterations(words: int, topics: int) -> int:
     return max(_FEWEST, min(_MOST, int(_MOST_WORK / work)))
 
 
-@torch.no_grad()
-def turn_to_documents(model: TopicNetwork, intensities: Tensor) -> Tensor:
-    """Read topics in the directions in which documents have few of them; these intensities.
+def document_rotation(intensities: Tensor) -> Tensor:
+    """The rotation ``(D, D)`` to directions in which documents have few topics.
 
     Args:
-        model: Trained. One with super-topics is left alone: what these raise are latents.
-        intensities: Of documents, as the model reads them now, ``(M, D)``.
+        intensities: Of each topic in each document, ``(M, D)``.
     """
     # from the usual intensities: from the mean, one theme would be the opposite of another
     above = intensities - intensities.median(0).values
-    if model.hierarchy() or not bool(torch.isfinite(above).all()):
-        return intensities
     some = above[:: -(-len(above) // _MOST_DOCUMENTS)]
-    rotation = varimax(some, _iterations(*some.shape)).to(intensities)
-    model.reading.copy_(model.reading @ rotation)
-    centre = model.decoder.centre
-    return (intensities - centre) @ rotation + centre
+    return varimax(some, _iterations(*some.shape)).to(intensities)
 
 
 class VarimaxRotation:
