@@ -182,7 +182,7 @@ def test_noise_that_was_first_asked_for_on_another_device():
 import torch, gengs
 from gengs.distributions.gumbel import log_exponential
 with torch.device("meta"):
-    assert -log_exponential(torch.Size([3])).device.type in ("meta", "cpu")
+    assert log_exponential(torch.Size([3])).device.type in ("meta", "cpu")
 assert torch.isfinite(-log_exponential(torch.Size([3]))).all()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

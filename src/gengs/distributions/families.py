@@ -132,7 +132,7 @@ class Family:
         if self.probs is not None:
             values = torch.arange(self.probs.shape[-1], device=k.device)
             first, last = k[..., :1], k[..., -1:]
-            index = k.clamp(0, len(values) - 1).expand(*self.batch_shape, k.shape[-1])
+            index = k.long().clamp(0, len(values) - 1).expand(*self.batch_shape, k.shape[-1])
             pmf = self.probs.gather(-1, index).where(self.inside(k), 0.0)
             below = self.probs.where(values < first, 0.0).sum(-1, keepdim=True)
             above = self.probs.where(values > last, 0.0).sum(-1, keepdim=True)
