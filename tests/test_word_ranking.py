@@ -32,8 +32,11 @@ def test_scores_are_those_of_the_formula():
             share = sum(a for a, h in zip(weights, has, strict=True) if h) / sum(weights)
             error = math.sqrt(sum(a * a for a, h in zip(weights, has, strict=True) if h))
             error = error / sum(weights)
-            surely, usual = share - 1.5 * error, sum(has) / 60
-            gain = surely * math.log(surely / usual) if surely > usual else (surely - usual) / error
+            surely, usual = share - 2 * error, sum(has) / 60
+            gain = (surely - usual) / error
+            if surely > usual:
+                gain = surely * math.log(surely / usual)
+                gain += (1 - surely) * math.log((1 - surely) / (1 - usual))
             assert math.isclose(found[k, w], gain, abs_tol=1e-12)
 
 
