@@ -74,6 +74,8 @@ def measure_activity(
     rows = rows[:: -(-len(rows) // _DOCUMENTS)]
     training, device = network.training, network.usual.device
     network.eval()
+    if sort:  # from the latents themselves, whatever was measured before
+        network.reading.copy_(torch.eye(len(network.reading)))
     batches = Batches(counts, min(256, len(rows)), rows=rows, shuffle=False).epoch(0)
     means = torch.cat([network.intensities(x.to(device)) for x in batches])  # (M, D)
     network.train(training)
