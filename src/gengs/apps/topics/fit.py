@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 _WORDS = 15  # of a topic, in the files
 _HELD_OUT = 2000
 _EVALUATIONS = 8
+_RANKED_BY = 2_000
 _LARGE = 50_000_000  # entries: from here on, rows are read in blocks
 _BATCH = 512
 
@@ -225,6 +226,8 @@ def finish(model: TopicModel, records: list[dict[str, Any]], corpus: Corpus) -> 
     ]
     model.trainer_.epochs = len(passes)
     measure_activity(model.network_, corpus, turn=bool(model.turn))
+    last = [record for record in records if record["kind"] == "evaluation"][-1]
+    last.update(_facts_of_words(model, corpus))  # of the topics as they are written
     return model
 
 
@@ -247,11 +250,18 @@ def _evaluation(model: TopicModel, corpus: Corpus, held_out: Any) -> Callable[[]
             values["perplexity_test"] = found.document
             values["perplexity_test_corpus"] = found.corpus
             values["kl_test"] = found.kl
-        measure_activity(model.network_, corpus, turn=bool(model.turn))
-        words = [topic.words for topic in model.topics(10)]
-        values["npmi"] = float(npmi(words, corpus).mean())
-        values["diversity"] = topic_diversity(words)
-        values["inverted_rbo"] = inverted_rbo(words)
-        return values
+        # on the way a part of the documents is enough to rank words by
+        some = np.arange(0, len(corpus), -(-len(corpus) // _RANKED_BY))
+        measure_activity(model.network_, corpus, some, turn=bool(model.turn))
+        return values | _facts_of_words(model, corpus)
 
     return evaluate
+
+
+def _facts_of_words(model: TopicModel, corpus: Corpus) -> dict[str, float]:
+    words = [topic.words for topic in model.topics(10)]
+    return {
+        "npmi": float(npmi(words, corpus).mean()),
+        "diversity": topic_diversity(words),
+        "inverted_rbo": inverted_rbo(words),
+    }

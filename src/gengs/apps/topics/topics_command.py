@@ -52,7 +52,7 @@ class FitConfig:
     size: int = 10_000
     """Keep at most this many words: those of the most documents."""
     topics: int = DEFAULTS.topics
-    """The number of topics, at most: those that are not needed are inactive."""
+    """The number of topics; those that are hardly used say so."""
     super_topics: tuple[int, ...] = ()
     """The sizes of the layers above the topics, the uppermost first."""
     epochs: int | None = None
@@ -62,7 +62,7 @@ class FitConfig:
     learning_rate: float = DEFAULTS.learning_rate
     """Of Adam; it falls to zero along a cosine."""
     topic_penalty: float = DEFAULTS.topic_penalty
-    """The weight of the penalty on the topics' size, which switches off those not needed."""
+    """The weight of the Gaussian prior on the topics' entries."""
     hidden: tuple[int, ...] = DEFAULTS.hidden
     """The widths of the encoder's layers."""
     turn: bool = True

@@ -43,7 +43,7 @@ from torch import Tensor
 from ...data.batches import Batches
 from ...metrics import npmi, npmi_by_chance
 from .topic_network import TopicNetwork
-from .varimax import document_rotation
+from .varimax import document_rotations
 from .word_ranking import rank_words
 
 _DOCUMENTS = 20_000
@@ -74,16 +74,14 @@ def measure_activity(
     rows = rows[:: -(-len(rows) // _DOCUMENTS)]
     training, device = network.training, network.usual.device
     network.eval()
+    if sort:  # from the latents themselves, whatever was measured before
+        network.reading.copy_(torch.eye(len(network.reading)))
     batches = Batches(counts, min(256, len(rows)), rows=rows, shuffle=False).epoch(0)
     means = torch.cat([network.intensities(x.to(device)) for x in batches])  # (M, D)
     network.train(training)
     documents = csr_array(getattr(counts, "counts", counts)[rows])
     if sort and turn and not network.hierarchy() and bool(means.isfinite().all()):
-        rotation, centre = document_rotation(means), network.decoder.centre
-        turned = (means - centre) @ rotation + centre
-        if _split_coherence(turned, documents) > _split_coherence(means, documents):
-            network.reading.copy_(network.reading @ rotation)
-            means = turned
+        means = _turned(network, means, documents)
     network.usual.copy_(means.median(0).values)
     network.deviation.copy_(means.std(0, correction=0))
     scores = _scores(means, documents)
@@ -95,6 +93,19 @@ def measure_activity(
     network.chance.copy_(torch.from_numpy(npmi_by_chance(words, documents)))
     if sort:
         network.reorder(shares(network).argsort(descending=True, stable=True))
+
+
+def _turned(network: TopicNetwork, means: Tensor, documents: Any) -> Tensor:
+    """Read the topics in the directions with the most coherent words; the intensities there."""
+    centre, best = network.decoder.centre, _split_coherence(means, documents)
+    before, found = network.reading.clone(), means
+    for rotation in document_rotations(means):
+        turned = (means - centre) @ rotation + centre
+        coherence = _split_coherence(turned, documents)
+        if coherence > best:
+            network.reading.copy_(before @ rotation)
+            best, found = coherence, turned
+    return found
 
 
 def _scores(means: Tensor, documents: Any) -> Tensor:

@@ -49,7 +49,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """Topics of documents, from word counts.
 
     Args:
-        n_components: The number of topics, at most: those that are not needed are inactive.
+        n_components: The number of topics; those that are hardly used say so (``n_topics_``).
         super_topics: The sizes of the layers above the topics, the uppermost first.
         rates: The prior's mean intensity, of all layers or of each; below the last atom.
         level: The number of atoms of an intensity: 0 ... level - 1.
@@ -63,8 +63,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         dropout: The share of the encoder's features that is dropped while training.
         thinning: The share of a document's tokens hidden from the encoder while training.
         weight_decay: Of the encoder's matrices, decoupled from the gradient (AdamW).
-        topic_penalty: The weight of the penalty on the topics' size, which switches off those that
-            are not needed.
+        topic_penalty: The weight of the Gaussian prior on the topics' entries.
         weigh: Whether all documents count the same in training, or all tokens.
         turn: Whether ``fit`` rotates the topics by varimax: after a third of its steps, to
             directions in which each has few words (not with implicit posteriors), and at its end,

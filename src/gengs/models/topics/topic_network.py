@@ -167,18 +167,12 @@ class TopicNetwork(nn.Module, ABC):
             buffer.copy_(buffer[order])
 
     def penalty(self) -> Tensor:
-        r"""How large the topics are, per typical change of an intensity.
+        """The squared norm of the topics, per typical change of an intensity.
 
-        .. math:: \sum_k \big( \|R_k\|^2 + \tfrac14 \sqrt V\, \|R_k\| \big)
-
-        The square is a Gaussian prior on each entry of R. The norm itself (a group lasso) is what
-        switches topics off: one that explains less than it costs shrinks to exactly nothing, and
-        the more documents there are, the less it has to explain in each. Added to the loss of the
-        whole corpus, with a weight, both make training a posterior mode.
+        Times a factor c, it is minus the logarithm of a Gaussian prior with variance 1/(2c) on each
+        entry of R: added to the loss of the whole corpus, it makes training a posterior mode.
         """
-        weight = self.decoder.weight * self.decoder.scale
-        squares = weight.square().sum(-1)  # (D,)
-        return (squares + 0.25 * (weight.shape[1] * squares + 1e-12).sqrt()).sum()
+        return self.decoder.weight.square().sum() * self.decoder.scale**2
 
     # ---------------------------------------------------------------- evaluation, by exact draws
 

@@ -3,12 +3,10 @@ r"""How a topic model is trained: what a step minimises, by which optimiser, on 
 What a step minimises, over a batch of documents d of a corpus of M documents:
 
 .. math::
-    \frac1B \sum_d v_d\, \text{loss}(d)
-    + \frac{c}{M} \sum_k \big( \|R_k\|^2 + \tfrac14 \sqrt V\, \|R_k\| \big)
+    \frac1B \sum_d v_d\, \text{loss}(d) + \frac{c}{M} \|R\|^2
 
-with the documents' weights :math:`v_d` (:mod:`.document_weights`) and a penalty
-that keeps topics small and switches off those that are not needed (:meth:`.TopicNetwork.penalty`),
-whose weight c does not depend on the size of the corpus or of the batch.
+with the documents' weights :math:`v_d` (:mod:`.document_weights`) and a penalty: a Gaussian prior
+on the topics' entries, whose weight c does not depend on the size of the corpus or of the batch.
 
 :func:`topic_task` is the one definition of that. The commands hand it to the engine
 (:mod:`gengs.runs.training`), with a folder and checkpoints; :class:`TopicFit` makes its steps in
@@ -70,7 +68,7 @@ def topic_task(
         optimizer: :func:`topic_optimizer`, or another one.
         steps: The length of the training; none where it has no end: then nothing is scheduled.
         weigh: What counts the same.
-        topic_penalty: The weight of the penalty on the topics' size.
+        topic_penalty: The weight of the Gaussian prior on the topics' entries.
         turn: Rotate the topics by varimax after a third of the steps.
         decay: Let the learning rate fall to zero along a cosine.
         schedules: More that moves on with each step, by name.

@@ -19,12 +19,13 @@ there: the prior is not quite Gaussian, and the posterior's factors are independ
 better fit in directions that few documents share.
 
 **By documents, at the end.** Once training is done, topics are *read* in the directions in which
-documents have few of them: varimax of the posterior means, counted from each topic's median (Rohe &
-Zeng). Words depend on the latents through :math:`(z - c) R` alone, so this is another basis of the
-same model: no probability changes. Varimax knows no signs, and where there are two or three themes
-in all, it may make one the opposite of another; so topics are turned only if their words become
-more coherent, in other documents than those by which the words were ranked. A model with
-super-topics is not turned then, because these raise latents.
+documents have few of them: varimax of the posterior means, counted from each topic's median or from
+its mean (Rohe & Zeng). Words depend on the latents through :math:`(z - c) R` alone, so this is
+another basis of the same model: no probability changes. Varimax knows no signs, and where there are
+two or three themes in all, it may make one the opposite of another; so topics are turned by the one
+of the two that makes their words most coherent, in other documents than those by which the words
+were ranked, and not at all if neither does. A model with super-topics is not turned then, because
+these raise latents.
 
 **Many topics.** An iteration of varimax takes time like :math:`V D^2 + D^3`: at 50 topics all of
 them together take a fifth of a second, at 2000 topics a single one takes seconds. Ten iterations
@@ -39,8 +40,9 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["VarimaxRotation", "document_rotation", "rotate_topics", "varimax"]
+__all__ = ["VarimaxRotation", "document_rotations", "rotate_topics", "varimax"]
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -113,16 +115,17 @@ def _iterations(words: int, topics: int) -> int:
     return max(_FEWEST, min(_MOST, int(_MOST_WORK / work)))
 
 
-def document_rotation(intensities: Tensor) -> Tensor:
-    """The rotation ``(D, D)`` to directions in which documents have few topics.
+def document_rotations(intensities: Tensor) -> Iterator[Tensor]:
+    """Rotations ``(D, D)`` to directions in which documents have few topics.
+
+    They are of distances from the topics' medians, and from their means.
 
     Args:
         intensities: Of each topic in each document, ``(M, D)``.
     """
-    # from the usual intensities: from the mean, one theme would be the opposite of another
-    above = intensities - intensities.median(0).values
-    some = above[:: -(-len(above) // _MOST_DOCUMENTS)]
-    return varimax(some, _iterations(*some.shape)).to(intensities)
+    some = intensities[:: -(-len(intensities) // _MOST_DOCUMENTS)]
+    for centre in (intensities.median(0).values, intensities.mean(0)):
+        yield varimax(some - centre, _iterations(*some.shape)).to(intensities)
 
 
 class VarimaxRotation:

@@ -13,10 +13,13 @@ all documents are
     s_{kw} = \frac{\sqrt{\sum_d a_{dk}^2 [x_{dw} > 0]}}{\sum_d a_{dk}}, \qquad
     p_w = \frac1M \sum_d [x_{dw} > 0],
 
-and words are ranked by what a cautious :math:`P^-_{kw} = P_{kw} - 1.5\, s_{kw}` adds to a
-divergence from :math:`p`: :math:`P^-_{kw} \log (P^-_{kw} / p_w)`. A word has to be frequent in the
-topic *and* rarer elsewhere; and one that two documents share has a standard error of
-:math:`P_{kw} / \sqrt 2`: it does not lead a list because these two stand out. Words that are not
+and words are ranked by the divergence of a cautious :math:`P^- = P_{kw} - 2 s_{kw}` from p,
+
+.. math:: P^- \log \frac{P^-}{p_w} + (1 - P^-) \log \frac{1 - P^-}{1 - p_w},
+
+what a document of the topic tells of whether it has the word, in nats. A word has to be frequent in
+the topic *and* rarer elsewhere; and one that three documents share has a standard error of
+:math:`P_{kw} / \sqrt 3`: it does not lead a list because these three stand out. Words that are not
 surely more frequent than elsewhere come after those that are, by how many standard errors they
 lack: their scores are negative.
 
@@ -34,7 +37,7 @@ from typing import Any
 
 import numpy as np
 
-_CAUTION = 1.5
+_CAUTION = 2.0
 
 
 def rank_words(rises: Any, documents: Any) -> Any:
@@ -46,13 +49,18 @@ def rank_words(rises: Any, documents: Any) -> Any:
     """
     weights = np.square(np.maximum(np.asarray(rises, dtype=np.float64), 0.0))
     present = documents.astype(bool).astype(np.float64)
-    tiny = np.finfo(np.float64).tiny
-    total = np.maximum(weights.sum(0), tiny)[:, None]  # (D, 1)
+    total = np.maximum(weights.sum(0), np.finfo(np.float64).tiny)[:, None]  # (D, 1)
     share = (present.T @ weights).T / total  # (D, V)
     error = np.sqrt((present.T @ np.square(weights)).T) / total
     usual = np.asarray(present.sum(0)).ravel() / present.shape[0]
     surely = share - _CAUTION * error
-    gain = np.maximum(surely, tiny) * np.log(np.maximum(surely, tiny) / np.maximum(usual, tiny))
+    gain = _part(surely, usual) + _part(1 - surely, 1 - usual)
     missing = (surely - usual) / np.maximum(error, 1 / present.shape[0])
     scores = np.where(surely > usual, gain, missing)
     return np.where(usual > 0, scores, -float(present.shape[0]))  # never seen: last
+
+
+def _part(share: Any, usual: Any) -> Any:
+    """One outcome's part of a divergence."""
+    tiny = np.finfo(np.float64).tiny
+    return share * np.log(np.maximum(share, tiny) / np.maximum(usual, tiny))
