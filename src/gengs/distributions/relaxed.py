@@ -1,4 +1,4 @@
-r"""The Gumbel-softmax relaxation of a law on finitely many atoms, in three spellings.
+r"""The Gumbel-softmax relaxation of a law on finitely many atoms: two laws and a function.
 
 - :class:`Relaxed`, a law on the simplex;
 - :class:`StraightThrough`, the discrete law, whose draws carry the gradient of its relaxation;

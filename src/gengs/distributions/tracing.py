@@ -1,4 +1,4 @@
-"""When may Python look at the numbers inside a tensor, and the sentences it says about bad ones.
+"""Checks of tensor values, grouped into one host synchronisation, and when values can be read.
 
 On a GPU a look at data waits for all work before it; under ``torch.compile``, ``vmap`` and on the
 ``meta`` device there are no numbers to look at. So nothing on the way from parameters to gradient

@@ -1,1 +1,1 @@
-"""Neighbours: what other libraries need in order to use our laws."""
+"""What other libraries need in order to use our laws."""

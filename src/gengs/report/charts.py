@@ -1,4 +1,4 @@
-"""Charts as plain data: the page's own script hands them to Plotly in the colours of the hour.
+"""Charts as plain data: the page's own script hands them to Plotly in light or dark colours.
 
 A chart has *views*, one for each condition and metric, of which two menus choose one. Nothing here
 is markup: labels stay text, and are escaped where they are shown.

@@ -1,4 +1,4 @@
-"""Records as JSON, and a file of them, one a line, that grows and, on resume, forgets its end.
+"""JSON Lines: records one a line, appended to, and cut back to the checkpoint on resume.
 
 A line is one write, so a process that is killed leaves whole lines and at most one torn one. A torn
 line has no newline: it is cut off when the file is opened again.

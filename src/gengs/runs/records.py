@@ -1,4 +1,4 @@
-"""A run is a folder.
+"""The folder of a run: its configuration, records, timings and checkpoint.
 
 ====================  ==========================================================================
 config.json           the experiment, its configuration, versions, seed, threads, exact command

@@ -1,1 +1,1 @@
-"""Runs that survive: what an experiment writes, how it resumes, how many are repeated."""
+"""Many runs: a plan, executed in parallel and resumable, and what is done of it."""

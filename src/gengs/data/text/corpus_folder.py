@@ -1,4 +1,4 @@
-"""A corpus on disk: written block by block, read without reading it.
+"""A corpus on disk: written block by block, read as a memory map.
 
 The arrays grow as documents come, in a folder with a temporary name, which takes its own when all
 is whole: whoever finds the folder finds a complete corpus. Memory holds one block of documents.

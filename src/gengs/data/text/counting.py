@@ -1,4 +1,4 @@
-"""From documents to counts, without holding them: a second pass.
+"""From documents to counts without holding the text: the second pass, after the vocabulary's.
 
 Each document becomes a row, empty ones too, so that row ``d`` is the ``d``-th document of the file.
 Words that the vocabulary lacks are left out, and counted.

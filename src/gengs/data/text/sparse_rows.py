@@ -1,4 +1,4 @@
-"""Rows of a sparse matrix of counts, made dense where they are needed; what a count is."""
+"""Rows of a sparse matrix of counts, made dense where they are needed; which numbers are counts."""
 
 from __future__ import annotations
 

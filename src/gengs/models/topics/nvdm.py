@@ -1,4 +1,4 @@
-r"""The neural variational document model: Gaussian topics, the reference line beside the counts.
+r"""The neural variational document model: Gaussian topics, the baseline of the count-latent ones.
 
 .. math::
     q(z \mid d) = N(\mu, \sigma^2), \qquad p(z) = N(0, 1), \qquad

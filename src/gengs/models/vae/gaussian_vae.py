@@ -1,4 +1,4 @@
-r"""The Gaussian variational autoencoder, the reference line beside the count-latent ones.
+r"""The Gaussian variational autoencoder, the baseline of the count-latent ones.
 
 .. math::
     q(z \mid x) = N(\mu, \sigma^2), \qquad p(z) = N(0, 1), \qquad
