@@ -410,6 +410,14 @@ def test_words_about_by_and_law():
         rsample(3.0)
 
 
+@pytest.mark.parametrize("setting", [{"samples": 4}, {"debias": 1}], ids=str)
+def test_settings_that_only_expect_can_obey_are_refused(setting):
+    """Left out in silence, ``debias`` gave sin(2πz) a slope of 6.28; the truth is 0."""
+    name = next(iter(setting))
+    with pytest.raises(TypeError, match=rf"rsample .*`{name}=\d` of MidCDF.*expect"):
+        rsample(Poisson(torch.tensor(3.0)), by=gengs.MidCDF(**setting))
+
+
 def test_debias_has_nothing_for_the_number_of_trials():
     n = number(5.0)
     with pytest.raises(TypeError, match="total_count"):

@@ -490,6 +490,9 @@ def test_words_about_the_rule():
         differentiable(by=gengs.UnOrd(4))
     with pytest.raises(TypeError, match=r"by=RLOO\(\)"):
         differentiable(by=gengs.RLOO)
+    for rule in (gengs.RLOO(4), gengs.MidCDF(debias=1), gengs.GenGS(0.5, samples=2)):
+        with pytest.raises(TypeError, match=rf"differentiable .* of {type(rule).__name__}"):
+            differentiable(by=rule)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,14 @@ A law that is drawn in stages (:mod:`gengs.draws.compounds`) or gives vectors
 
 from __future__ import annotations
 
-__all__ = ["STAGES", "Stages", "closed_form", "midcdf_sample", "rsample"]
+__all__ = [
+    "STAGES",
+    "Stages",
+    "closed_form",
+    "midcdf_sample",
+    "refuse_settings_of_expect",
+    "rsample",
+]
 
 from collections.abc import Callable
 from functools import partial
@@ -62,10 +69,29 @@ def rsample(law: Distribution, sample_shape: _size = torch.Size(), by: Any = Non
             f"{name}(...).expect(cost, law), or draw by MidCDF, GenGS, ReinMax, GumbelRao, IGR, "
             "StraightThroughMean or ArrivalTimes."
         )
+    refuse_settings_of_expect("rsample", by)
     while isinstance(law, Independent):
         law = law.base_dist
     drawn: Tensor = by.draw(law, torch.Size(sample_shape))
     return drawn
+
+
+def refuse_settings_of_expect(owner: str, by: Any) -> None:
+    """Raise a ``TypeError`` for settings that say how often ``expect`` asks its cost.
+
+    Args:
+        owner: The function that was called, for the message.
+        by: An estimator, the library's or somebody's own.
+    """
+    for name, default in (("samples", 1), ("debias", 0)):
+        value = getattr(by, name, default)
+        if value != default:
+            kind = type(by).__name__
+            raise TypeError(
+                f"{owner} makes one draw and never asks its cost, so it has no use for "
+                f"`{name}={value}` of {kind}, which belongs to {kind}(...).expect(cost, law); "
+                f"leave it out{', and ask for several draws' if name == 'samples' else ''}."
+            )
 
 
 def midcdf_sample(

@@ -47,7 +47,7 @@ from torch import Tensor
 from torch.distributions import Binomial, Categorical, Distribution, Independent
 
 from ..draws import rsample
-from ..draws.rsample import closed_form
+from ..draws.rsample import closed_form, refuse_settings_of_expect
 from ..draws.vectors import move_counts
 from ..estimators import REINFORCE, RLOO, MidCDF
 from .active import enter, leave, outermost, quiet
@@ -100,6 +100,7 @@ class Program:
                 f"differentiable expects a rule for draws, but {type(by).__name__} needs the cost "
                 "of each; use MidCDF(), another that rsample takes, RLOO() or REINFORCE()."
             )
+        refuse_settings_of_expect("differentiable", by)
         self.by, self.validate = by, validate
         self.scored = isinstance(by, RLOO | REINFORCE)
         self.rule = "MidCDF" if by is None else type(by).__name__
