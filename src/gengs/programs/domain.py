@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "as_categorical",
     "depends_on_parameters",
     "held_at_zero",
     "is_continuous",
@@ -17,8 +18,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Binomial, Distribution, Independent, Poisson
+from torch.distributions import Binomial, Categorical, Distribution, Independent, Poisson
 
+from ..draws.own_laws import is_the_law
 from .site import Site
 
 _BELOW_ONE = ("probs",)
@@ -65,6 +67,27 @@ def depends_on_parameters(law: Any) -> bool:
     return False
 
 
+def as_categorical(law: Categorical, site: Site) -> Categorical:
+    """A law of indices, as torch's: of a subclass with a ``log_prob`` of its own, what that says.
+
+    Args:
+        law: The law of an index below ``law.logits.shape[-1]``.
+        site: Its draw, for the message.
+    """
+    if is_the_law(law, Categorical):
+        return law
+    values = torch.arange(law.logits.shape[-1], device=law.logits.device)
+    values = values.reshape(-1, *[1] * len(law.batch_shape)).expand(-1, *law.batch_shape)
+    log_probs = law.log_prob(values).movedim(0, -1)
+    total = log_probs.detach().exp().sum(-1)
+    if not torch.allclose(total, torch.ones_like(total), atol=1e-3):
+        raise ValueError(
+            f"{site.place}: {site.law} has a log_prob of its own whose probabilities sum to "
+            f"{total.flatten()[0].item():.4g} over its {log_probs.shape[-1]} values, not to 1."
+        )
+    return Categorical(logits=log_probs, validate_args=False)
+
+
 def held_at_zero(law: Any, comes_from_a_draw: Callable[[Tensor], bool]) -> Any:
     """The law of a count that does not move where earlier draws have ended what it counts.
 
@@ -74,9 +97,9 @@ def held_at_zero(law: Any, comes_from_a_draw: Callable[[Tensor], bool]) -> Any:
     """
     while isinstance(law, Independent):
         law = law.base_dist
-    if isinstance(law, Poisson) and comes_from_a_draw(law.rate):
+    if is_the_law(law, Poisson) and comes_from_a_draw(law.rate):
         return Poisson(_held(law.rate, law.rate == 0), validate_args=False)
-    if isinstance(law, Binomial) and "probs" in vars(law) and comes_from_a_draw(law.probs):
+    if is_the_law(law, Binomial) and "probs" in vars(law) and comes_from_a_draw(law.probs):
         p = law.probs
         return Binomial(law.total_count, _held(p, (p == 0) | (p == 1)), validate_args=False)
     return law
@@ -102,7 +125,7 @@ def log_prob_of(law: Any, z: Tensor) -> Tensor:
     base = law
     while isinstance(base, Independent):
         events, base = events + base.reinterpreted_batch_ndims, base.base_dist
-    if not isinstance(base, Poisson):
+    if not is_the_law(base, Poisson):
         log_prob: Tensor = law.log_prob(z)
         return log_prob
     rate = base.rate

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = ["patch_laws", "restore_laws"]
 
+import copy
 import functools
 import threading
 from collections.abc import Callable, Iterator
@@ -35,7 +36,7 @@ def patch_laws() -> None:
             for kind in set(_laws(Distribution)):
                 if "sample" in vars(kind):
                     _originals[kind] = vars(kind)["sample"]
-                    kind.sample = _asking(_originals[kind])  # type: ignore[method-assign]
+                    kind.sample = _asking(kind)  # type: ignore[method-assign]
             Tensor.geometric_ = _geometric  # type: ignore[method-assign,assignment]
 
 
@@ -68,13 +69,25 @@ def _laws(kind: type[Distribution]) -> Iterator[type[Distribution]]:
         yield from _laws(sub)
 
 
-def _asking(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _asking(kind: type[Distribution]) -> Callable[..., Tensor]:
+    original = _originals[kind]
+
     @functools.wraps(original)
     def sample(self: Distribution, *args: Any, **kwargs: Any) -> Tensor:
         if not watching():
             return original(self, *args, **kwargs)
         shape = args[0] if args else kwargs.get("sample_shape", ())
         plain = functools.partial(original, self, *args, **kwargs)
-        return current().draw(self, plain, torch.Size(shape))
+        return current().draw(_as_drawn(self, kind), plain, torch.Size(shape))
 
     return sample
+
+
+def _as_drawn(law: Distribution, kind: type[Distribution]) -> Distribution:
+    """The law whose ``sample`` is running: that of ``super().sample()`` is the parent's."""
+    newest = next(cls for cls in type(law).__mro__ if "sample" in vars(cls))
+    if newest is kind:
+        return law
+    parent = copy.copy(law)
+    parent.__class__ = kind
+    return parent

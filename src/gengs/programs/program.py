@@ -47,13 +47,15 @@ from torch import Tensor
 from torch.distributions import Binomial, Categorical, Distribution, Independent
 
 from ..draws import rsample
-from ..draws.rsample import closed_form, refuse_settings_of_expect
+from ..draws.own_laws import has_own_pmf
+from ..draws.rsample import looks_into, mover, refuse_settings_of_expect
 from ..draws.vectors import move_counts
 from ..estimators import REINFORCE, RLOO, MidCDF
 from .active import enter, leave, outermost, quiet
 from .credit import credited
 from .cut_report import CutReport
 from .domain import (
+    as_categorical,
     depends_on_parameters,
     held_at_zero,
     is_continuous,
@@ -158,6 +160,8 @@ class Program:
         base = law
         while isinstance(base, Independent):
             base = base.base_dist
+        if depends_on_parameters(law) and self._looks_into(base):
+            return self._inside(base, plain)
         site = self.site(name or type(base).__name__)
         with quiet():
             if self.validate:
@@ -172,9 +176,9 @@ class Program:
                     z = plain()
                 self._score(site, law, z)
             elif isinstance(base, Categorical):
-                z = self._index(site, base, plain)
+                z = self._index(site, as_categorical(base, site), plain)
             else:
-                z = self._path(law, plain, shape)
+                z = self._path(site, law, plain, shape)
                 outermost().report.follow(site, z)
             site.shape = tuple(z.shape)
         return z
@@ -204,14 +208,35 @@ class Program:
         site.baseline = isinstance(self.by, RLOO)
         site.log_prob = log_prob.flatten(1).sum(1) if log_prob.dim() > 1 else log_prob
 
-    def _path(self, law: Distribution, plain: Callable[[], Tensor], shape: torch.Size) -> Tensor:
+    def _looks_into(self, law: Distribution) -> bool:
+        return not has_own_pmf(law) if self.scored else looks_into(law)
+
+    def _inside(self, law: Distribution, plain: Callable[[], Tensor]) -> Tensor:
+        """A draw that is a program itself: the draws inside carry the gradient."""
+        before = len(self._sites)
+        z = plain()
+        if len(self._sites) == before:
+            site = self.site(type(law).__name__)
+            raise TypeError(
+                f"{site.place}: {site.law} has a sample() of its own and no log_prob that belongs "
+                "to it, and no draw was seen inside (is it under torch.no_grad?), so that its "
+                "gradient would be lost; give it a log_prob."
+            )
+        return z
+
+    def _path(
+        self, site: Site, law: Distribution, plain: Callable[[], Tensor], shape: torch.Size
+    ) -> Tensor:
         if is_continuous(law):
             return law.rsample(shape)
         books = outermost().report
         law = held_at_zero(law, books.comes_from_a_draw)
-        move = closed_form(law) if self.exact else None
-        if move is None:
-            return rsample(law, shape, self.by)
+        try:
+            move = mover(law) if self.exact else None
+            if move is None:
+                return rsample(law, shape, self.by)
+        except TypeError as error:
+            raise TypeError(f"{site.place}: {error}") from None
         with torch.no_grad():
             z = plain()
         return move(z)
