@@ -148,3 +148,19 @@ def test_other_laws_without_a_slope_say_so():
             Shifted(rate).sample()
         with pytest.raises(ValueError, match=r"test_own_laws.py:\d+: Unnorm.*sum to 0.3679"):
             Unnormalised(rate).sample()
+
+
+def test_transforms_that_are_learned():
+    scale = torch.full((R,), 3.0, requires_grad=True)
+
+    def draw():
+        return TransformedDistribution(
+            Poisson(torch.ones(R)), [AffineTransform(0.0, scale)]
+        ).sample()
+
+    with differentiable() as program:
+        z = draw()
+    (found,) = torch.autograd.grad(program.loss(z).sum(), scale)
+    assert torch.equal(found, z.detach() / 3)
+    with differentiable(by=gengs.RLOO()), pytest.raises(TypeError, match=r":\d+: .*transforms"):
+        draw()

@@ -403,6 +403,17 @@ def test_multinomial_without_replacement_has_the_score_of_its_order():
     assert ((found - wanted).abs() < 5 * 3 / R**0.5).all()
 
 
+def test_multinomial_without_replacement_has_no_slope_and_says_so():
+    weights = torch.ones(5, 3, requires_grad=True)
+    with (
+        differentiable(),
+        pytest.warns(CutGradientWarning, match=r"test_program.py:\d+: .*without replacement"),
+    ):
+        torch.poisson(weights) + torch.multinomial(weights, 2).sum()
+    with differentiable(), torch.no_grad():  # who asks for no gradient hears nothing
+        torch.multinomial(weights, 2)
+
+
 def test_a_draw_is_credited_with_later_costs_only():
     """The same gradient, at less variance where early costs are large and unrelated."""
     found = {}

@@ -9,6 +9,7 @@ __all__ = [
     "is_continuous",
     "log_prob_of",
     "require_domain",
+    "require_score",
     "require_whole_trials",
 ]
 
@@ -18,7 +19,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Binomial, Categorical, Distribution, Independent, Poisson
+from torch.distributions import (
+    Binomial,
+    Categorical,
+    Distribution,
+    Independent,
+    Poisson,
+    Transform,
+    TransformedDistribution,
+)
 
 from ..draws.own_laws import is_the_law
 from .site import Site
@@ -60,10 +69,11 @@ def require_whole_trials(law: Any, site: Site) -> None:
 def depends_on_parameters(law: Any) -> bool:
     """Whether anything that the law is made of requires a gradient."""
     for part in vars(law).values():
-        if isinstance(part, Tensor) and part.requires_grad:
-            return True
-        if isinstance(part, Distribution) and depends_on_parameters(part):
-            return True
+        for one in part if isinstance(part, list) else (part,):  # transforms are in a list
+            if isinstance(one, Tensor) and one.requires_grad:
+                return True
+            if isinstance(one, Distribution | Transform) and depends_on_parameters(one):
+                return True
     return False
 
 
@@ -117,6 +127,26 @@ def is_continuous(law: Distribution) -> bool:
         return not getattr(law.support, "is_discrete", False)
     except NotImplementedError:
         return True
+
+
+def require_score(law: Any, site: Site) -> None:
+    """Raise a ``TypeError`` where the score has no derivative in a parameter that has a gradient.
+
+    Args:
+        law: The law of one draw.
+        site: The draw, for the message.
+    """
+    if isinstance(law, Binomial) and law.total_count.requires_grad:
+        raise TypeError(
+            f"{site.place}: the score of a Binomial has no derivative in `total_count`, which "
+            "carries a gradient here; make the draws that it comes from by the same rule."
+        )
+    transforms = law.transforms if isinstance(law, TransformedDistribution) else ()
+    if transforms and not law.has_rsample and any(map(depends_on_parameters, transforms)):
+        raise TypeError(
+            f"{site.place}: the score of {site.law} has no derivative in its transforms, which "
+            "carry a gradient here: they move its values; apply them to the draw instead."
+        )
 
 
 def log_prob_of(law: Any, z: Tensor) -> Tensor:

@@ -44,7 +44,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch.distributions import Binomial, Categorical, Distribution, Independent
+from torch.distributions import Categorical, Distribution, Independent
 
 from ..draws import rsample
 from ..draws.own_laws import has_own_pmf
@@ -61,6 +61,7 @@ from .domain import (
     is_continuous,
     log_prob_of,
     require_domain,
+    require_score,
     require_whole_trials,
 )
 from .patched import patch_laws, restore_laws
@@ -196,11 +197,7 @@ class Program:
         base: Any = law
         while isinstance(base, Independent):
             base = base.base_dist
-        if isinstance(base, Binomial) and base.total_count.requires_grad:
-            raise TypeError(
-                f"{site.place}: the score of a Binomial has no derivative in `total_count`, which "
-                "carries a gradient here; make the draws that it comes from by the same rule."
-            )
+        require_score(base, site)
         self.keep_score(site, log_prob_of(law, z))
 
     def keep_score(self, site: Site, log_prob: Tensor) -> None:
