@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = [
     "as_categorical",
     "depends_on_parameters",
-    "held_at_zero",
     "is_continuous",
     "log_prob_of",
     "require_domain",
@@ -14,7 +13,6 @@ __all__ = [
 ]
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -96,27 +94,6 @@ def as_categorical(law: Categorical, site: Site) -> Categorical:
             f"{total.flatten()[0].item():.4g} over its {log_probs.shape[-1]} values, not to 1."
         )
     return Categorical(logits=log_probs, validate_args=False)
-
-
-def held_at_zero(law: Any, comes_from_a_draw: Callable[[Tensor], bool]) -> Any:
-    """The law of a count that does not move where earlier draws have ended what it counts.
-
-    Args:
-        law: Any law; only Poisson and Binomial ones with a rate or ``probs`` are changed.
-        comes_from_a_draw: Whether an earlier draw takes part in a tensor's value.
-    """
-    while isinstance(law, Independent):
-        law = law.base_dist
-    if is_the_law(law, Poisson) and comes_from_a_draw(law.rate):
-        return Poisson(_held(law.rate, law.rate == 0), validate_args=False)
-    if is_the_law(law, Binomial) and "probs" in vars(law) and comes_from_a_draw(law.probs):
-        p = law.probs
-        return Binomial(law.total_count, _held(p, (p == 0) | (p == 1)), validate_args=False)
-    return law
-
-
-def _held(parameter: Tensor, ended: Tensor) -> Tensor:
-    return torch.where(ended, parameter.detach(), parameter)
 
 
 def is_continuous(law: Distribution) -> bool:

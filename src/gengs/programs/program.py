@@ -22,8 +22,9 @@ of every law draw what they always draw, and the draw carries a gradient. Two ki
 
 **Absorbing states.** Where earlier draws have brought the rate or the probability of a *count* to 0
 (nobody is infected any more), one more would start everything anew, and the linear path would let
-that grow without bound. There a count stays what it is. A Bernoulli draw, which stands for one
-individual among others, moves by the whole one-sided slope, as :func:`gengs.rsample` does.
+that grow without bound. There a count stays what it is, and :meth:`Program.loss` says how many did:
+where nothing dies out for good, ``absorbing=False`` is right. A Bernoulli draw, which stands for
+one individual among others, moves by the whole one-sided slope, as :func:`gengs.rsample` does.
 
 Blocks nest, and an inner block chooses the rule for its own draws. The outermost one has the loss.
 
@@ -51,13 +52,13 @@ from ..draws.own_laws import has_own_pmf
 from ..draws.rsample import looks_into, mover, refuse_settings_of_expect
 from ..draws.vectors import move_counts
 from ..estimators import REINFORCE, RLOO, MidCDF
+from .absorbed import hold_at_zero, say_what_was_held
 from .active import enter, leave, outermost, quiet
 from .credit import credited
 from .cut_report import CutReport
 from .domain import (
     as_categorical,
     depends_on_parameters,
-    held_at_zero,
     is_continuous,
     log_prob_of,
     require_domain,
@@ -69,7 +70,9 @@ from .site import Site, where
 from .watch import Watch
 
 
-def differentiable(by: Any = None, *, validate_args: bool | None = None) -> Program:
+def differentiable(
+    by: Any = None, *, validate_args: bool | None = None, absorbing: bool = True
+) -> Program:
     """A block whose discrete draws carry gradients.
 
     Args:
@@ -77,6 +80,8 @@ def differentiable(by: Any = None, *, validate_args: bool | None = None) -> Prog
             default; or ``RLOO()`` or ``REINFORCE()``, the score function.
         validate_args: Whether to check the parameters at each draw, at the price of one look at
             their values; on by default.
+        absorbing: Whether a count stays put where earlier draws have ended what it counts; with
+            ``False`` it moves by the whole one-sided slope, as :func:`gengs.rsample` does.
 
     Example:
         >>> import gengs
@@ -89,13 +94,13 @@ def differentiable(by: Any = None, *, validate_args: bool | None = None) -> Prog
         >>> bool((theta.grad / (50 * 1.3**4) - 1).abs() < 0.1), len(program.sites)
         (True, 5)
     """
-    return Program(by, __debug__ if validate_args is None else validate_args)
+    return Program(by, __debug__ if validate_args is None else validate_args, absorbing)
 
 
 class Program:
     """What happened in a block: made by :func:`differentiable`."""
 
-    def __init__(self, by: Any, validate: bool) -> None:
+    def __init__(self, by: Any, validate: bool, absorbing: bool) -> None:
         if isinstance(by, type):
             raise TypeError(f"differentiable expects an estimator: pass by={by.__name__}().")
         if by is not None and not hasattr(by, "draw") and not isinstance(by, RLOO | REINFORCE):
@@ -104,7 +109,7 @@ class Program:
                 "of each; use MidCDF(), another that rsample takes, RLOO() or REINFORCE()."
             )
         refuse_settings_of_expect("differentiable", by)
-        self.by, self.validate = by, validate
+        self.by, self.validate, self.absorbing = by, validate, absorbing
         self.scored = isinstance(by, RLOO | REINFORCE)
         self.rule = "MidCDF" if by is None else type(by).__name__
         self.report = CutReport()
@@ -226,8 +231,8 @@ class Program:
     ) -> Tensor:
         if is_continuous(law):
             return law.rsample(shape)
-        books = outermost().report
-        law = held_at_zero(law, books.comes_from_a_draw)
+        if self.absorbing:
+            law = hold_at_zero(law, outermost().report.comes_from_a_draw, site)
         try:
             move = mover(law) if self.exact else None
             if move is None:
@@ -290,6 +295,8 @@ class Program:
             self._require_replicates("loss", cost)
         with quiet():
             value = credited(self.costs, cost, self._sites)
+            if torch.is_grad_enabled():
+                say_what_was_held(self._sites)
             self.report.after_backward(value, self._sites)
         return value
 
