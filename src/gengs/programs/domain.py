@@ -8,6 +8,7 @@ __all__ = [
     "is_continuous",
     "log_prob_of",
     "require_domain",
+    "require_reverse_mode",
     "require_score",
     "require_whole_trials",
 ]
@@ -17,6 +18,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.distributions import (
     Binomial,
     Categorical,
@@ -52,6 +54,27 @@ def require_domain(law: Any, site: Site) -> None:
                 f"{' and at most 1' if top == 1 else ''}, but {wrong.numel()} of {value.numel()} "
                 f"are not; the first is {wrong.flatten()[0].item():.6g}."
             )
+
+
+def require_reverse_mode() -> None:
+    """Raise a ``RuntimeError`` under transforms through which a draw does not see its parameters.
+
+    Forward mode (``torch.func.jvp``) asks for tangents, which a draw does not have. Under
+    ``torch.vmap`` a tensor does not show whether it requires a gradient.
+    """
+    if forward_ad._current_level >= 0:
+        raise RuntimeError(
+            "gengs.differentiable has reverse-mode gradients only, and a draw in forward mode "
+            "(torch.func.jvp, jacfwd, a dual level) would have a tangent of 0; use backward() "
+            "or torch.func.grad."
+        )
+    running = torch._C._functorch.peek_interpreter_stack()
+    if running is not None and running.key() == torch._C._functorch.TransformType.Vmap:
+        raise RuntimeError(
+            "a draw in torch.vmap does not see whether its parameters require a gradient, which "
+            "would be lost; gengs.differentiable draws all replicates side by side: give the draw "
+            "a first dimension that counts them."
+        )
 
 
 def require_whole_trials(law: Any, site: Site) -> None:

@@ -54,7 +54,7 @@ from ..draws.vectors import move_counts
 from ..estimators import REINFORCE, RLOO, MidCDF
 from .absorbed import hold_at_zero, say_what_was_held
 from .active import enter, leave, outermost, quiet
-from .credit import credited
+from .credit import credited, require_replicates
 from .cut_report import CutReport
 from .domain import (
     as_categorical,
@@ -62,6 +62,7 @@ from .domain import (
     is_continuous,
     log_prob_of,
     require_domain,
+    require_reverse_mode,
     require_score,
     require_whole_trials,
 )
@@ -122,6 +123,7 @@ class Program:
     def __enter__(self) -> Program:
         if self._used:
             raise RuntimeError("a program runs once; open a new block by gengs.differentiable().")
+        require_reverse_mode()
         self._used = True
         self._around = enter(self)
         patch_laws()
@@ -166,6 +168,7 @@ class Program:
         base = law
         while isinstance(base, Independent):
             base = base.base_dist
+        require_reverse_mode()
         if depends_on_parameters(law) and self._looks_into(base):
             return self._inside(base, plain)
         site = self.site(name or type(base).__name__)
@@ -180,12 +183,13 @@ class Program:
             elif self.scored:
                 with torch.no_grad():
                     z = plain()
-                self._score(site, law, z)
+                self._score(site, law, z.clone())  # the program may change its draw in place
             elif isinstance(base, Categorical):
                 z = self._index(site, as_categorical(base, site), plain)
             else:
                 z = self._path(site, law, plain, shape)
                 outermost().report.follow(site, z)
+                z = z.clone()  # which may be changed in place: its slope needs the draw as it was
             site.shape = tuple(z.shape)
         return z
 
@@ -273,7 +277,7 @@ class Program:
             values: One number per replicate. A reward is a negative cost.
         """
         self._require_outermost("cost")
-        self._require_replicates("cost", values)
+        require_replicates("cost", values, self.costs, self._sites)
         self.costs.append(values)
 
     def loss(self, cost: Tensor | None = None) -> Tensor:
@@ -292,7 +296,7 @@ class Program:
         if cost is None and not self.costs:
             raise ValueError("program.loss expects a cost, as program.cost was never called.")
         if cost is not None:
-            self._require_replicates("loss", cost)
+            require_replicates("loss", cost, self.costs, self._sites)
         with quiet():
             value = credited(self.costs, cost, self._sites)
             if torch.is_grad_enabled():
@@ -306,23 +310,3 @@ class Program:
                 f"program.{name} belongs to the outermost block, which sees all draws; this one is "
                 "inside another."
             )
-
-    def _require_replicates(self, name: str, values: Any) -> None:
-        if not isinstance(values, Tensor):
-            raise TypeError(f"program.{name} expects a tensor, but got {type(values).__name__}.")
-        firsts = {site.shape[0] for site in self._sites if site.shape}
-        known = f", {firsts.pop()} by its draws" if len(firsts) == 1 else ""
-        expected = (
-            f"program.{name} expects one number per replicate, shape (replicates,){known}, but got "
-            f"shape {tuple(values.shape)}"
-        )
-        if values.dim() > 1:
-            raise ValueError(f"{expected}; average or sum the other dimensions.")
-        firsts = {site.shape[0] for site in self._sites if site.shape}
-        alone = values.numel() == 1
-        if not alone and len(firsts) == 1 and len(values) not in firsts:
-            raise ValueError(f"{expected}; the first dimension of a draw counts the replicates.")
-        if self.costs and values.shape != self.costs[0].shape:
-            raise ValueError(f"{expected}; earlier costs had {tuple(self.costs[0].shape)}.")
-        if alone and any(site.baseline for site in self._sites):
-            raise ValueError(f"{expected}: RLOO needs at least two, REINFORCE() does with one.")
