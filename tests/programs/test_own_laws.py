@@ -84,7 +84,7 @@ LAWS = {
         -0.6 * (1 + 4) / 2,
     ),
     "drawn otherwise": (lambda p: Halved(p).sample(), 2.0, (1 + 2 * 2) / 4),
-    "no log_prob": (lambda p: Clumps(p).sample(), 1.5, 2 + 4 * (1 + 2 * 1.5)),
+    "no log_prob": (lambda p: Clumps(p).sample(), 6.0, 2 + 4 * (1 + 2 * 6)),
     "transformed": (
         lambda p: TransformedDistribution(Poisson(p), [AffineTransform(1.0, 3.0)]).sample(),
         2.0,

@@ -508,8 +508,31 @@ def test_at_a_rate_of_zero_the_score_is_finite():
     rate = torch.zeros(5, requires_grad=True)
     with differentiable(by=gengs.RLOO()) as program:
         z = torch.poisson(rate)
-    (found,) = torch.autograd.grad(program.loss(z).sum(), rate)
+    with pytest.warns(gengs.BoundaryWarning, match=r"test_program.py:\d+: .* Poisson lies on"):
+        loss = program.loss(z).sum()
+    (found,) = torch.autograd.grad(loss, rate)
     assert torch.isfinite(found).all()
+
+
+@pytest.mark.parametrize(
+    ("draw", "warns"),
+    [
+        (lambda p: torch.bernoulli(1 - p), True),
+        (lambda p: Binomial(3, p).sample(), True),
+        (lambda p: Categorical(torch.stack([p, 1 - p], -1)).sample(), True),
+        (lambda p: torch.poisson(p * torch.zeros(5)), False),  # where it stays, whatever p is
+        (lambda p: torch.poisson(p + 1), False),
+        (lambda p: Categorical(torch.stack([p + 1, p + 2, 0 * p], -1)).sample(), False),
+    ],
+)
+def test_a_score_draw_that_never_leaves_a_boundary_says_so(draw, warns):
+    p = torch.zeros(5, requires_grad=True)
+    with differentiable(by=gengs.RLOO()) as program:
+        z = draw(p)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", gengs.BoundaryWarning)
+        program.loss(z)
+    assert len(caught) == warns
 
 
 # ------------------------------------------------------------------------------------- bad input

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch.autograd import forward_ad
+from torch.utils.checkpoint import checkpoint
 
 import gengs
 from gengs import differentiable
@@ -62,6 +63,20 @@ def test_second_derivatives_are_right_or_refused():
     (first,) = torch.autograd.grad(mean_of_draws(rate, gengs.RLOO()), rate, create_graph=True)
     with pytest.raises(RuntimeError, match="no second derivative"):
         torch.autograd.grad(first, rate)
+
+
+@RULES
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_a_checkpoint_in_a_block_raises(by, reentrant):
+    rate = torch.full((5,), 3.0, requires_grad=True)
+
+    def step():
+        return checkpoint(torch.poisson, rate, use_reentrant=reentrant)
+
+    with pytest.raises(RuntimeError, match="checkpoint"), differentiable(by=by) as program:  # noqa: PT012
+        z = step()
+        program.loss(z + torch.poisson(rate)).sum().backward()
+    assert step().shape == (5,)  # outside, it is as it was
 
 
 @RULES

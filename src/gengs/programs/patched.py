@@ -18,8 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
+from torch.utils.checkpoint import CheckpointFunction
 
-from .active import current, watching
+from .active import current, running, watching
 from .watch import draw_geometric
 
 _lock = threading.Lock()
@@ -38,6 +39,7 @@ def patch_laws() -> None:
                     _originals[kind] = vars(kind)["sample"]
                     kind.sample = _asking(kind)  # type: ignore[method-assign]
             Tensor.geometric_ = _geometric  # type: ignore[method-assign,assignment]
+            CheckpointFunction.forward = staticmethod(_checkpoint)  # type: ignore[method-assign]
 
 
 def restore_laws() -> None:
@@ -50,9 +52,22 @@ def restore_laws() -> None:
                 kind.sample = original  # type: ignore[attr-defined]
             _originals.clear()
             del Tensor.geometric_
+            CheckpointFunction.forward = staticmethod(_plain_checkpoint)  # type: ignore[method-assign]
 
 
 _plain_geometric: Any = Tensor.geometric_
+_plain_checkpoint: Any = CheckpointFunction.forward
+
+
+def _checkpoint(*args: Any) -> Any:
+    """The reentrant checkpoint runs a step under ``no_grad``, and later again outside the block."""
+    if running():
+        raise RuntimeError(
+            "torch.utils.checkpoint in a gengs.differentiable() block would run its step again "
+            "outside of the block, where draws carry no gradient; leave it out, or put it around "
+            "steps that draw by gengs.rsample, without a block."
+        )
+    return _plain_checkpoint(*args)
 
 
 def _geometric(self: Tensor, p: Any, **kwargs: Any) -> Tensor:

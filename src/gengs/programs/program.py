@@ -67,6 +67,7 @@ from .domain import (
     require_whole_trials,
 )
 from .patched import patch_laws, restore_laws
+from .score_boundary import keep_boundary, say_what_never_leaves
 from .site import Site, where
 from .watch import Watch
 
@@ -207,6 +208,8 @@ class Program:
         while isinstance(base, Independent):
             base = base.base_dist
         require_score(base, site)
+        if self.validate:
+            keep_boundary(site, base)
         self.keep_score(site, log_prob_of(law, z))
 
     def keep_score(self, site: Site, log_prob: Tensor) -> None:
@@ -301,6 +304,7 @@ class Program:
             value = credited(self.costs, cost, self._sites)
             if torch.is_grad_enabled():
                 say_what_was_held(self._sites)
+                say_what_never_leaves(self._sites)
             self.report.after_backward(value, self._sites)
         return value
 
