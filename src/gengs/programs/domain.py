@@ -29,6 +29,7 @@ from torch.distributions import (
     TransformedDistribution,
 )
 
+from ..distributions.tracing import inside_vmap
 from ..draws.own_laws import is_the_law
 from .site import Site
 
@@ -68,8 +69,7 @@ def require_reverse_mode() -> None:
             "(torch.func.jvp, jacfwd, a dual level) would have a tangent of 0; use backward() "
             "or torch.func.grad."
         )
-    running = torch._C._functorch.peek_interpreter_stack()
-    if running is not None and running.key() == torch._C._functorch.TransformType.Vmap:
+    if inside_vmap():
         raise RuntimeError(
             "a draw in torch.vmap does not see whether its parameters require a gradient, which "
             "would be lost; gengs.differentiable draws all replicates side by side: give the draw "
