@@ -13,6 +13,7 @@ from __future__ import annotations
 __all__ = [
     "any_of",
     "inside_transform",
+    "inside_vmap",
     "inspectable",
     "is_eager",
     "not_finite",
@@ -68,6 +69,12 @@ def inspectable(*tensors: Tensor) -> bool:
     if torch.compiler.is_compiling():
         return False
     return not any(tensor.is_meta or _is_wrapped(tensor) for tensor in tensors)
+
+
+def inside_vmap() -> bool:
+    """Whether the innermost ``torch.func`` transform that is running is a ``vmap``."""
+    running = torch._C._functorch.peek_interpreter_stack()
+    return running is not None and running.key() == torch._C._functorch.TransformType.Vmap
 
 
 def inside_transform() -> bool:

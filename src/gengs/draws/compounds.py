@@ -11,6 +11,7 @@ law                        stages
 NegativeBinomial(r, p)     Gamma(r, (1 - p)/p), then Poisson; where r is learned
 Skellam                    one Poisson count less the other
 MixtureSameFamily          one-hot component, times one draw of each component
+TransformedDistribution    the base law, then the transforms
 BetaBinomial (Pyro)        Beta, then Binomial
 GammaPoisson (Pyro)        Gamma, then Poisson
 DirichletMultinomial       Dirichlet, then Multinomial (Pyro)
@@ -36,12 +37,13 @@ from torch.distributions import (
     MixtureSameFamily,
     NegativeBinomial,
     Poisson,
+    TransformedDistribution,
 )
 
 from ..distributions.skellam import Skellam
 from ..distributions.tails import was_given
 from .count_slopes import nonzero
-from .rsample import STAGES, Stages, midcdf_sample
+from .rsample import STAGES, Stages, draw_one_by_one, midcdf_sample
 from .vectors import draw_counts, draw_one_hot
 
 
@@ -64,9 +66,16 @@ def _negative_binomial(law: NegativeBinomial, shape: torch.Size) -> Tensor:
 def _mixture(law: MixtureSameFamily, shape: torch.Size) -> Tensor:
     weights = law.mixture_distribution.expand(law.batch_shape)
     component = draw_one_hot(weights, shape)  # (*sample, *batch, K)
-    z = midcdf_sample(law.component_distribution, shape)  # (*sample, *batch, K, *event)
+    z = draw_one_by_one(law.component_distribution, shape)  # (*sample, *batch, K, *event)
     event = len(law.event_shape)
     return (component.reshape(component.shape + (1,) * event) * z).sum(-1 - event)
+
+
+def _transformed(law: TransformedDistribution, shape: torch.Size) -> Tensor:
+    z = draw_one_by_one(law.base_dist, shape)
+    for transform in law.transforms:
+        z = transform(z)
+    return z
 
 
 def _beta_binomial(law: Any, shape: torch.Size) -> Tensor:
@@ -86,15 +95,16 @@ def _dirichlet_multinomial(law: Any, shape: torch.Size) -> Tensor:
 def _zero_inflated(law: Any, shape: torch.Size) -> Tensor:
     given = {"probs": law.gate} if "gate" in vars(law) else {"logits": law.gate_logits}
     gate = midcdf_sample(Bernoulli(**given, validate_args=False), shape)
-    return (1 - gate) * midcdf_sample(law.base_dist, shape)
+    return (1 - gate) * draw_one_by_one(law.base_dist, shape)
 
 
 STAGES[Skellam] = Stages(_skellam)
 STAGES[NegativeBinomial] = Stages(
     _negative_binomial, applies=lambda law: law.total_count.requires_grad
 )
+STAGES[TransformedDistribution] = Stages(_transformed, jumps=True)  # by more than a neighbour
 STAGES[MixtureSameFamily] = Stages(_mixture, jumps=True)
 STAGES["pyro.BetaBinomial"] = Stages(_beta_binomial)
 STAGES["pyro.GammaPoisson"] = Stages(_gamma_poisson)
-STAGES["pyro.DirichletMultinomial"] = Stages(_dirichlet_multinomial)
+STAGES["pyro.DirichletMultinomial"] = Stages(_dirichlet_multinomial, inside=True)
 STAGES["pyro.ZeroInflatedDistribution"] = Stages(_zero_inflated, jumps=True)

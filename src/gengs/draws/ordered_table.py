@@ -32,7 +32,7 @@ draw from a tail would otherwise divide the rounding errors of the bulk by its o
 
 from __future__ import annotations
 
-__all__ = ["VALLEY", "NotTwice", "midcdf_from_table"]
+__all__ = ["VALLEY", "NotTwice", "midcdf_from_table", "move_in_table"]
 
 from typing import Any
 
@@ -55,6 +55,40 @@ def midcdf_from_table(law: Finite, shape: torch.Size, valley: float = VALLEY) ->
         shape: The sample shape.
         valley: The factor 0.01 above; 0 bridges impossible atoms only.
     """
+    atoms, probs = _in_order(law)
+    fixed = probs.detach()
+    uniforms = stratified_uniforms(shape, law.batch_shape, probs.device)
+    index = inverse_cdf_index(fixed, shape, uniforms=uniforms)
+    z = (
+        pick(atoms, index)
+        if atoms.dim() > 1
+        else atoms.index_select(0, index.reshape(-1)).view(index.shape)
+    )
+    if not probs.requires_grad:
+        return z
+    return _FollowTable.apply(z, probs, index, uniforms > 0.5, atoms.detach(), valley)
+
+
+def move_in_table(law: Finite, z: Tensor) -> Tensor:
+    """Draws that were made by other means, ``(*sample, *batch)``, moving with ``law``.
+
+    A draw outside of the atoms (of a law that was truncated to them) moves as the nearest one.
+    """
+    atoms, probs = _in_order(law)
+    fixed, last = probs.detach(), law.num_atoms - 1
+    index = (atoms.detach() < z.unsqueeze(-1)).sum(-1).clamp_max(last)
+    if atoms.requires_grad:
+        z = pick(atoms, index)
+    elif not z.is_floating_point():
+        z = z.to(atoms.dtype)
+    if not probs.requires_grad:
+        return z
+    upper = pick(fixed.cumsum(-1) - fixed / 2, index) > 0.5
+    return _FollowTable.apply(z, probs, index, upper, atoms.detach(), VALLEY)
+
+
+def _in_order(law: Finite) -> tuple[Tensor, Tensor]:
+    """The atoms of a law from the least on, and their probabilities."""
     if law.event_dim:
         raise TypeError(
             "the mid-CDF gradient needs atoms that are ordered numbers, but these are vectors "
@@ -68,17 +102,7 @@ def midcdf_from_table(law: Finite, shape: torch.Size, valley: float = VALLEY) ->
         probs = (
             probs.index_select(-1, order) if shared else probs.gather(-1, order.expand_as(probs))
         )
-    fixed = probs.detach()
-    uniforms = stratified_uniforms(shape, law.batch_shape, probs.device)
-    index = inverse_cdf_index(fixed, shape, uniforms=uniforms)
-    z = (
-        pick(atoms, index)
-        if atoms.dim() > 1
-        else atoms.index_select(0, index.reshape(-1)).view(index.shape)
-    )
-    if not probs.requires_grad:
-        return z
-    return _FollowTable.apply(z, probs, index, uniforms > 0.5, atoms.detach(), valley)
+    return atoms, probs
 
 
 class _FollowTable(torch.autograd.Function):

@@ -8,7 +8,16 @@ A law that is drawn in stages (:mod:`gengs.draws.compounds`) or gives vectors
 
 from __future__ import annotations
 
-__all__ = ["STAGES", "Stages", "closed_form", "midcdf_sample", "rsample"]
+__all__ = [
+    "STAGES",
+    "Stages",
+    "draw_one_by_one",
+    "looks_into",
+    "midcdf_sample",
+    "mover",
+    "refuse_settings_of_expect",
+    "rsample",
+]
 
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +25,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, Geometric, Independent
+from torch.distributions import (
+    Distribution,
+    Geometric,
+    Independent,
+    Multinomial,
+    OneHotCategorical,
+)
 from torch.types import _size
 
 from ..distributions.finite import Finite
@@ -24,7 +39,8 @@ from ..distributions.gumbel import log_exponential
 from ..distributions.tails import log_success_and_failure
 from ..distributions.truncation import as_finite
 from .count_slopes import FAMILIES
-from .ordered_table import VALLEY, midcdf_from_table
+from .ordered_table import VALLEY, midcdf_from_table, move_in_table
+from .own_laws import has_own_pmf, is_the_law
 
 
 def rsample(law: Distribution, sample_shape: _size = torch.Size(), by: Any = None) -> Tensor:
@@ -62,10 +78,29 @@ def rsample(law: Distribution, sample_shape: _size = torch.Size(), by: Any = Non
             f"{name}(...).expect(cost, law), or draw by MidCDF, GenGS, ReinMax, GumbelRao, IGR, "
             "StraightThroughMean or ArrivalTimes."
         )
+    refuse_settings_of_expect("rsample", by)
     while isinstance(law, Independent):
         law = law.base_dist
     drawn: Tensor = by.draw(law, torch.Size(sample_shape))
     return drawn
+
+
+def refuse_settings_of_expect(owner: str, by: Any) -> None:
+    """Raise a ``TypeError`` for settings that say how often ``expect`` asks its cost.
+
+    Args:
+        owner: The function that was called, for the message.
+        by: An estimator, the library's or somebody's own.
+    """
+    for name, default in (("samples", 1), ("debias", 0)):
+        value = getattr(by, name, default)
+        if value != default:
+            kind = type(by).__name__
+            raise TypeError(
+                f"{owner} makes one draw and never asks its cost, so it has no use for "
+                f"`{name}={value}` of {kind}, which belongs to {kind}(...).expect(cost, law); "
+                f"leave it out{', and ask for several draws' if name == 'samples' else ''}."
+            )
 
 
 def midcdf_sample(
@@ -89,18 +124,40 @@ def midcdf_sample(
     family = _family_of(law)
     if family is not None:
         return FAMILIES[family](law, _plain_draw(law, shape))
-    return midcdf_from_table(as_finite(law), shape, VALLEY if valley is None else valley)
+    return midcdf_from_table(_table_of(law), shape, VALLEY if valley is None else valley)
 
 
-def closed_form(law: Distribution) -> Callable[[Tensor], Tensor] | None:
-    """The function that makes a draw of ``law`` move with its parameters; ``None`` without one.
+def mover(law: Distribution) -> Callable[[Tensor], Tensor] | None:
+    """The function that makes a draw of ``law`` move with its parameters.
 
-    The draw, of shape ``(*sample, *batch)``, may have been made by whatever means.
+    The draw, of shape ``(*sample, *batch, *event)``, may have been made by whatever means. ``None``
+    for a law in stages, whose draw does not tell what its stages drew.
     """
     while isinstance(law, Independent):
         law = law.base_dist
-    family = None if _stages_of(law) else _family_of(law)
-    return partial(FAMILIES[family], law) if family else None
+    stages = _stages_of(law)
+    if stages is not None:
+        return partial(stages.move, law) if stages.move is not None else None
+    family = _family_of(law)
+    return partial(FAMILIES[family], law) if family else partial(move_in_table, _table_of(law))
+
+
+def draw_one_by_one(law: Distribution, shape: torch.Size) -> Tensor:
+    """:func:`midcdf_sample` whose draws are independent, those from a table included."""
+    move = mover(law)
+    return midcdf_sample(law, shape) if move is None else move(_plain_draw(law, shape))
+
+
+def looks_into(law: Distribution) -> bool:
+    """Whether a block lets the draws inside ``law.sample()`` carry the gradient.
+
+    So it does where that is all there is to know about a law: no closed form and no ``log_prob``.
+    """
+    stages = _stages_of(law)
+    if stages is not None:
+        return stages.inside
+    known = isinstance(law, Finite) or law.has_rsample or _family_of(law) is not None
+    return not known and not has_own_pmf(law)
 
 
 # ------------------------------------------------------------------------------------ the dispatch
@@ -111,17 +168,23 @@ class Stages:
 
     Args:
         draw: From the law and a sample shape to draws that carry a gradient.
+        move: From the law and a draw to the same draw with a gradient, where that can be done.
         jumps: Whether a stage moves a draw to values that are no neighbours.
+        inside: Whether a block looks into the law's own ``sample()`` instead, which draws its
+            stages in the open, to make the numbers that it always makes.
         applies: Whether this law needs it; always unless told otherwise.
     """
 
     def __init__(
         self,
         draw: Callable[[Any, torch.Size], Tensor],
+        move: Callable[[Any, Tensor], Tensor] | None = None,
         jumps: bool = False,
+        inside: bool = False,
         applies: Callable[[Any], bool] = lambda law: True,
     ) -> None:
-        self.draw, self.jumps, self.applies = draw, jumps, applies
+        self.draw, self.move, self.applies = draw, move, applies
+        self.jumps, self.inside = jumps, inside
 
 
 STAGES: dict[type | str, Stages] = {}
@@ -129,25 +192,48 @@ STAGES: dict[type | str, Stages] = {}
 
 
 def _stages_of(law: Distribution) -> Stages | None:
-    kind = type(law)
-    for cls in kind.__mro__:
+    for cls in type(law).__mro__:
         stages = STAGES.get(cls) or STAGES.get(f"{cls.__module__.partition('.')[0]}.{cls.__name__}")
         if stages is not None:
-            known = cls is Finite or _same_pmf(kind, cls)  # a table is a table
+            known = cls is Finite or is_the_law(law, cls)  # a table is a table
             return stages if known and stages.applies(law) else None
     return None
 
 
 def _family_of(law: Distribution) -> type[Distribution] | None:
-    kind = type(law)
-    return next((f for f in FAMILIES if isinstance(law, f) and _same_pmf(kind, f)), None)
+    return next((family for family in FAMILIES if is_the_law(law, family)), None)
 
 
-def _same_pmf(kind: type, family: type) -> bool:
-    """A subclass with a PMF of its own may be another law; Pyro's of the same name is not."""
-    if getattr(kind, "log_prob", None) is getattr(family, "log_prob", None):
+def _table_of(law: Distribution) -> Finite:
+    """The table of a law that has no other form, if its ``log_prob`` can be trusted."""
+    name = type(law).__name__
+    if isinstance(law, Finite):
+        return law
+    if not has_own_pmf(law):
+        raise TypeError(
+            f"{name} has a sample() of its own and no log_prob that belongs to it, so nothing is "
+            "known of its probabilities; give it one, or draw in a gengs.differentiable() block, "
+            "which looks into sample()."
+        )
+    if not _on_a_lattice(law):
+        raise TypeError(
+            f"{name} is continuous and has no rsample of its own, so its draws have no slope; "
+            "use RLOO or REINFORCE, which need its log_prob only."
+        )
+    if isinstance(law, OneHotCategorical | Multinomial):
+        raise TypeError(
+            f"{name} draws vectors with a sample() or log_prob of its own, for which no slope is "
+            "known; make it a gengs.Finite on its vectors, or use RLOO."
+        )
+    return as_finite(law)
+
+
+def _on_a_lattice(law: Distribution) -> bool:
+    """Whether draws are discrete, as far as the law says."""
+    try:
+        return bool(getattr(law.support, "is_discrete", True))
+    except NotImplementedError:
         return True
-    return kind.__module__.startswith("pyro.") and kind.__name__ == family.__name__
 
 
 def _plain_draw(law: Distribution, shape: torch.Size) -> Tensor:

@@ -102,10 +102,18 @@ def draw_counts(n: Tensor, probs: Tensor) -> Tensor:
     return moved((_by_probs, _by_count), z, probs, n.unsqueeze(-1))
 
 
+def _move_multinomial(law: Multinomial, z: Tensor) -> Tensor:
+    return move_counts(law._categorical, law.logits.new_tensor(float(law.total_count)), z)
+
+
 def _draw_multinomial(law: Multinomial, shape: torch.Size) -> Tensor:
     with torch.no_grad():
         z = law.sample(shape)
-    return move_counts(law._categorical, law.logits.new_tensor(float(law.total_count)), z)
+    return _move_multinomial(law, z)
+
+
+def _move_one_hot_categorical(law: OneHotCategorical, z: Tensor) -> Tensor:
+    return move_counts(law._categorical, law.logits.new_ones(()), z)
 
 
 def _draw_one_hot_categorical(law: OneHotCategorical, shape: torch.Size) -> Tensor:
@@ -116,7 +124,14 @@ def _draw_one_hot_categorical(law: OneHotCategorical, shape: torch.Size) -> Tens
 
 
 def _draw_vectors(law: Finite, shape: torch.Size) -> Tensor:
-    index = law.sample_index(shape)
+    return _moved_vectors(law, law.sample_index(shape))
+
+
+def _move_vectors(law: Finite, z: Tensor) -> Tensor:
+    return _moved_vectors(law, law.index_of(z)[0])
+
+
+def _moved_vectors(law: Finite, index: Tensor) -> Tensor:
     if isinstance(law, OneHot):  # no atom is multiplied out
         return moved((_by_probs, _by_count), law.at(index), law.probs, law.probs.new_ones(()))
     result: Tensor = _MovedAtom.apply(law.at(index), law.probs, index, law.atoms.detach())
@@ -157,6 +172,6 @@ class _MovedAtom(torch.autograd.Function):
         return grad, slope, None, None
 
 
-STAGES[Multinomial] = Stages(_draw_multinomial)
-STAGES[OneHotCategorical] = Stages(_draw_one_hot_categorical)
-STAGES[Finite] = Stages(_draw_vectors, applies=lambda law: law.event_dim > 0)
+STAGES[Multinomial] = Stages(_draw_multinomial, _move_multinomial)
+STAGES[OneHotCategorical] = Stages(_draw_one_hot_categorical, _move_one_hot_categorical)
+STAGES[Finite] = Stages(_draw_vectors, _move_vectors, applies=lambda law: law.event_dim > 0)

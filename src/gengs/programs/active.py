@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["current", "enter", "leave", "outermost", "quiet", "watching"]
+__all__ = ["current", "enter", "leave", "outermost", "quiet", "running", "watching"]
 
 import threading
 from collections.abc import Iterator
@@ -45,6 +45,11 @@ def current() -> Program:
 def outermost() -> Program:
     """The outermost block of this thread, which keeps the books."""
     return _running.blocks[0]
+
+
+def running() -> bool:
+    """Whether this thread is in a block, be it under ``no_grad``."""
+    return bool(_running.blocks)
 
 
 def watching() -> bool:

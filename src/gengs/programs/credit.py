@@ -12,9 +12,10 @@ no baseline.
 
 from __future__ import annotations
 
-__all__ = ["credited"]
+__all__ = ["credited", "require_replicates"]
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -56,7 +57,7 @@ def credited(costs: Sequence[Tensor], last: Tensor | None, sites: Sequence[Site]
         surrogate = weighted if surrogate is None else surrogate + weighted
     if surrogate is None:
         return total
-    return total + (surrogate - surrogate.detach())
+    return total + _Score.apply(surrogate)
 
 
 def _grouped(sites: Sequence[Site], alone: bool) -> dict[tuple[int, bool, bool], list[Tensor]]:
@@ -67,3 +68,74 @@ def _grouped(sites: Sequence[Site], alone: bool) -> dict[tuple[int, bool, bool],
             score = site.log_prob.sum() if site.shared or alone else site.log_prob
             groups.setdefault((site.epoch, site.baseline, site.shared), []).append(score)
     return groups
+
+
+class _Score(torch.autograd.Function):
+    """Zero, whose gradient is that of the surrogate: once, as it is no estimate of the second."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(surrogate: Tensor) -> Tensor:
+        return torch.zeros_like(surrogate)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        result: Tensor = _Once.apply(grad, *ctx.saved_tensors)
+        return result
+
+
+class _Once(torch.autograd.Function):
+    """The first argument; to differentiate it in the second raises."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(grad: Tensor, surrogate: Tensor) -> Tensor:
+        return grad.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        raise RuntimeError(
+            "the score rule of gengs.differentiable has no second derivative: that of its estimate "
+            "is no estimate of the second; the path has one, where its draws have closed forms."
+        )
+
+
+def require_replicates(
+    name: str, values: Any, costs: Sequence[Tensor], sites: Sequence[Site]
+) -> None:
+    """Raise where a cost is not one number per replicate.
+
+    Args:
+        name: Of the program's method, for the message.
+        values: What it was given.
+        costs: Those that came before.
+        sites: The draws, whose first dimension counts the replicates.
+    """
+    if not isinstance(values, Tensor):
+        raise TypeError(f"program.{name} expects a tensor, but got {type(values).__name__}.")
+    firsts = {site.shape[0] for site in sites if site.shape}
+    known = f", {firsts.pop()} by its draws" if len(firsts) == 1 else ""
+    expected = (
+        f"program.{name} expects one number per replicate, shape (replicates,){known}, but got "
+        f"shape {tuple(values.shape)}"
+    )
+    if values.dim() > 1:
+        raise ValueError(f"{expected}; average or sum the other dimensions.")
+    firsts = {site.shape[0] for site in sites if site.shape}
+    alone = values.numel() == 1
+    if not alone and len(firsts) == 1 and len(values) not in firsts:
+        raise ValueError(f"{expected}; the first dimension of a draw counts the replicates.")
+    if costs and values.shape != costs[0].shape:
+        raise ValueError(f"{expected}; earlier costs had {tuple(costs[0].shape)}.")
+    if alone and any(site.baseline for site in sites):
+        raise ValueError(f"{expected}: RLOO needs at least two, REINFORCE() does with one.")

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 __all__ = [
+    "as_categorical",
     "depends_on_parameters",
-    "held_at_zero",
     "is_continuous",
     "log_prob_of",
     "require_domain",
+    "require_reverse_mode",
+    "require_score",
     "require_whole_trials",
 ]
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Binomial, Distribution, Independent, Poisson
+from torch.autograd import forward_ad
+from torch.distributions import (
+    Binomial,
+    Categorical,
+    Distribution,
+    Independent,
+    Poisson,
+    Transform,
+    TransformedDistribution,
+)
 
+from ..distributions.tracing import inside_vmap
+from ..draws.own_laws import is_the_law
 from .site import Site
 
 _BELOW_ONE = ("probs",)
@@ -45,6 +57,26 @@ def require_domain(law: Any, site: Site) -> None:
             )
 
 
+def require_reverse_mode() -> None:
+    """Raise a ``RuntimeError`` under transforms through which a draw does not see its parameters.
+
+    Forward mode (``torch.func.jvp``) asks for tangents, which a draw does not have. Under
+    ``torch.vmap`` a tensor does not show whether it requires a gradient.
+    """
+    if forward_ad._current_level >= 0:
+        raise RuntimeError(
+            "gengs.differentiable has reverse-mode gradients only, and a draw in forward mode "
+            "(torch.func.jvp, jacfwd, a dual level) would have a tangent of 0; use backward() "
+            "or torch.func.grad."
+        )
+    if inside_vmap():
+        raise RuntimeError(
+            "a draw in torch.vmap does not see whether its parameters require a gradient, which "
+            "would be lost; gengs.differentiable draws all replicates side by side: give the draw "
+            "a first dimension that counts them."
+        )
+
+
 def require_whole_trials(law: Any, site: Site) -> None:
     """Raise a ``ValueError`` where a relaxed draw is taken for a number of trials."""
     count = law.total_count.detach() if isinstance(law, Binomial) else torch.zeros(())
@@ -58,32 +90,33 @@ def require_whole_trials(law: Any, site: Site) -> None:
 def depends_on_parameters(law: Any) -> bool:
     """Whether anything that the law is made of requires a gradient."""
     for part in vars(law).values():
-        if isinstance(part, Tensor) and part.requires_grad:
-            return True
-        if isinstance(part, Distribution) and depends_on_parameters(part):
-            return True
+        for one in part if isinstance(part, list) else (part,):  # transforms are in a list
+            if isinstance(one, Tensor) and one.requires_grad:
+                return True
+            if isinstance(one, Distribution | Transform) and depends_on_parameters(one):
+                return True
     return False
 
 
-def held_at_zero(law: Any, comes_from_a_draw: Callable[[Tensor], bool]) -> Any:
-    """The law of a count that does not move where earlier draws have ended what it counts.
+def as_categorical(law: Categorical, site: Site) -> Categorical:
+    """A law of indices, as torch's: of a subclass with a ``log_prob`` of its own, what that says.
 
     Args:
-        law: Any law; only Poisson and Binomial ones with a rate or ``probs`` are changed.
-        comes_from_a_draw: Whether an earlier draw takes part in a tensor's value.
+        law: The law of an index below ``law.logits.shape[-1]``.
+        site: Its draw, for the message.
     """
-    while isinstance(law, Independent):
-        law = law.base_dist
-    if isinstance(law, Poisson) and comes_from_a_draw(law.rate):
-        return Poisson(_held(law.rate, law.rate == 0), validate_args=False)
-    if isinstance(law, Binomial) and "probs" in vars(law) and comes_from_a_draw(law.probs):
-        p = law.probs
-        return Binomial(law.total_count, _held(p, (p == 0) | (p == 1)), validate_args=False)
-    return law
-
-
-def _held(parameter: Tensor, ended: Tensor) -> Tensor:
-    return torch.where(ended, parameter.detach(), parameter)
+    if is_the_law(law, Categorical):
+        return law
+    values = torch.arange(law.logits.shape[-1], device=law.logits.device)
+    values = values.reshape(-1, *[1] * len(law.batch_shape)).expand(-1, *law.batch_shape)
+    log_probs = law.log_prob(values).movedim(0, -1)
+    total = log_probs.detach().exp().sum(-1)
+    if not torch.allclose(total, torch.ones_like(total), atol=1e-3):
+        raise ValueError(
+            f"{site.place}: {site.law} has a log_prob of its own whose probabilities sum to "
+            f"{total.flatten()[0].item():.4g} over its {log_probs.shape[-1]} values, not to 1."
+        )
+    return Categorical(logits=log_probs, validate_args=False)
 
 
 def is_continuous(law: Distribution) -> bool:
@@ -96,13 +129,33 @@ def is_continuous(law: Distribution) -> bool:
         return True
 
 
+def require_score(law: Any, site: Site) -> None:
+    """Raise a ``TypeError`` where the score has no derivative in a parameter that has a gradient.
+
+    Args:
+        law: The law of one draw.
+        site: The draw, for the message.
+    """
+    if isinstance(law, Binomial) and law.total_count.requires_grad:
+        raise TypeError(
+            f"{site.place}: the score of a Binomial has no derivative in `total_count`, which "
+            "carries a gradient here; make the draws that it comes from by the same rule."
+        )
+    transforms = law.transforms if isinstance(law, TransformedDistribution) else ()
+    if transforms and not law.has_rsample and any(map(depends_on_parameters, transforms)):
+        raise TypeError(
+            f"{site.place}: the score of {site.law} has no derivative in its transforms, which "
+            "carry a gradient here: they move its values; apply them to the draw instead."
+        )
+
+
 def log_prob_of(law: Any, z: Tensor) -> Tensor:
     """``law.log_prob(z)``, whose gradient at a rate of 0 is not 0/0."""
     events = 0
     base = law
     while isinstance(base, Independent):
         events, base = events + base.reinterpreted_batch_ndims, base.base_dist
-    if not isinstance(base, Poisson):
+    if not is_the_law(base, Poisson):
         log_prob: Tensor = law.log_prob(z)
         return log_prob
     rate = base.rate

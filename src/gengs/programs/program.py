@@ -22,8 +22,9 @@ of every law draw what they always draw, and the draw carries a gradient. Two ki
 
 **Absorbing states.** Where earlier draws have brought the rate or the probability of a *count* to 0
 (nobody is infected any more), one more would start everything anew, and the linear path would let
-that grow without bound. There a count stays what it is. A Bernoulli draw, which stands for one
-individual among others, moves by the whole one-sided slope, as :func:`gengs.rsample` does.
+that grow without bound. There a count stays what it is, and :meth:`Program.loss` says how many did:
+where nothing dies out for good, ``absorbing=False`` is right. A Bernoulli draw, which stands for
+one individual among others, moves by the whole one-sided slope, as :func:`gengs.rsample` does.
 
 Blocks nest, and an inner block chooses the rule for its own draws. The outermost one has the loss.
 
@@ -44,29 +45,36 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch.distributions import Binomial, Categorical, Distribution, Independent
+from torch.distributions import Categorical, Distribution, Independent
 
 from ..draws import rsample
-from ..draws.rsample import closed_form
+from ..draws.own_laws import has_own_pmf
+from ..draws.rsample import looks_into, mover, refuse_settings_of_expect
 from ..draws.vectors import move_counts
 from ..estimators import REINFORCE, RLOO, MidCDF
+from .absorbed import hold_at_zero, say_what_was_held
 from .active import enter, leave, outermost, quiet
-from .credit import credited
+from .credit import credited, require_replicates
 from .cut_report import CutReport
 from .domain import (
+    as_categorical,
     depends_on_parameters,
-    held_at_zero,
     is_continuous,
     log_prob_of,
     require_domain,
+    require_reverse_mode,
+    require_score,
     require_whole_trials,
 )
 from .patched import patch_laws, restore_laws
+from .score_boundary import keep_boundary, say_what_never_leaves
 from .site import Site, where
 from .watch import Watch
 
 
-def differentiable(by: Any = None, *, validate_args: bool | None = None) -> Program:
+def differentiable(
+    by: Any = None, *, validate_args: bool | None = None, absorbing: bool = True
+) -> Program:
     """A block whose discrete draws carry gradients.
 
     Args:
@@ -74,6 +82,8 @@ def differentiable(by: Any = None, *, validate_args: bool | None = None) -> Prog
             default; or ``RLOO()`` or ``REINFORCE()``, the score function.
         validate_args: Whether to check the parameters at each draw, at the price of one look at
             their values; on by default.
+        absorbing: Whether a count stays put where earlier draws have ended what it counts; with
+            ``False`` it moves by the whole one-sided slope, as :func:`gengs.rsample` does.
 
     Example:
         >>> import gengs
@@ -86,13 +96,13 @@ def differentiable(by: Any = None, *, validate_args: bool | None = None) -> Prog
         >>> bool((theta.grad / (50 * 1.3**4) - 1).abs() < 0.1), len(program.sites)
         (True, 5)
     """
-    return Program(by, __debug__ if validate_args is None else validate_args)
+    return Program(by, __debug__ if validate_args is None else validate_args, absorbing)
 
 
 class Program:
     """What happened in a block: made by :func:`differentiable`."""
 
-    def __init__(self, by: Any, validate: bool) -> None:
+    def __init__(self, by: Any, validate: bool, absorbing: bool) -> None:
         if isinstance(by, type):
             raise TypeError(f"differentiable expects an estimator: pass by={by.__name__}().")
         if by is not None and not hasattr(by, "draw") and not isinstance(by, RLOO | REINFORCE):
@@ -100,7 +110,8 @@ class Program:
                 f"differentiable expects a rule for draws, but {type(by).__name__} needs the cost "
                 "of each; use MidCDF(), another that rsample takes, RLOO() or REINFORCE()."
             )
-        self.by, self.validate = by, validate
+        refuse_settings_of_expect("differentiable", by)
+        self.by, self.validate, self.absorbing = by, validate, absorbing
         self.scored = isinstance(by, RLOO | REINFORCE)
         self.rule = "MidCDF" if by is None else type(by).__name__
         self.report = CutReport()
@@ -113,6 +124,7 @@ class Program:
     def __enter__(self) -> Program:
         if self._used:
             raise RuntimeError("a program runs once; open a new block by gengs.differentiable().")
+        require_reverse_mode()
         self._used = True
         self._around = enter(self)
         patch_laws()
@@ -157,6 +169,9 @@ class Program:
         base = law
         while isinstance(base, Independent):
             base = base.base_dist
+        require_reverse_mode()
+        if depends_on_parameters(law) and self._looks_into(base):
+            return self._inside(base, plain)
         site = self.site(name or type(base).__name__)
         with quiet():
             if self.validate:
@@ -169,12 +184,13 @@ class Program:
             elif self.scored:
                 with torch.no_grad():
                     z = plain()
-                self._score(site, law, z)
+                self._score(site, law, z.clone())  # the program may change its draw in place
             elif isinstance(base, Categorical):
-                z = self._index(site, base, plain)
+                z = self._index(site, as_categorical(base, site), plain)
             else:
-                z = self._path(law, plain, shape)
+                z = self._path(site, law, plain, shape)
                 outermost().report.follow(site, z)
+                z = z.clone()  # which may be changed in place: its slope needs the draw as it was
             site.shape = tuple(z.shape)
         return z
 
@@ -191,11 +207,9 @@ class Program:
         base: Any = law
         while isinstance(base, Independent):
             base = base.base_dist
-        if isinstance(base, Binomial) and base.total_count.requires_grad:
-            raise TypeError(
-                f"{site.place}: the score of a Binomial has no derivative in `total_count`, which "
-                "carries a gradient here; make the draws that it comes from by the same rule."
-            )
+        require_score(base, site)
+        if self.validate:
+            keep_boundary(site, base)
         self.keep_score(site, log_prob_of(law, z))
 
     def keep_score(self, site: Site, log_prob: Tensor) -> None:
@@ -203,14 +217,35 @@ class Program:
         site.baseline = isinstance(self.by, RLOO)
         site.log_prob = log_prob.flatten(1).sum(1) if log_prob.dim() > 1 else log_prob
 
-    def _path(self, law: Distribution, plain: Callable[[], Tensor], shape: torch.Size) -> Tensor:
+    def _looks_into(self, law: Distribution) -> bool:
+        return not has_own_pmf(law) if self.scored else looks_into(law)
+
+    def _inside(self, law: Distribution, plain: Callable[[], Tensor]) -> Tensor:
+        """A draw that is a program itself: the draws inside carry the gradient."""
+        before = len(self._sites)
+        z = plain()
+        if len(self._sites) == before:
+            site = self.site(type(law).__name__)
+            raise TypeError(
+                f"{site.place}: {site.law} has a sample() of its own and no log_prob that belongs "
+                "to it, and no draw was seen inside (is it under torch.no_grad?), so that its "
+                "gradient would be lost; give it a log_prob."
+            )
+        return z
+
+    def _path(
+        self, site: Site, law: Distribution, plain: Callable[[], Tensor], shape: torch.Size
+    ) -> Tensor:
         if is_continuous(law):
             return law.rsample(shape)
-        books = outermost().report
-        law = held_at_zero(law, books.comes_from_a_draw)
-        move = closed_form(law) if self.exact else None
-        if move is None:
-            return rsample(law, shape, self.by)
+        if self.absorbing:
+            law = hold_at_zero(law, outermost().report.comes_from_a_draw, site)
+        try:
+            move = mover(law) if self.exact else None
+            if move is None:
+                return rsample(law, shape, self.by)
+        except TypeError as error:
+            raise TypeError(f"{site.place}: {error}") from None
         with torch.no_grad():
             z = plain()
         return move(z)
@@ -245,7 +280,7 @@ class Program:
             values: One number per replicate. A reward is a negative cost.
         """
         self._require_outermost("cost")
-        self._require_replicates("cost", values)
+        require_replicates("cost", values, self.costs, self._sites)
         self.costs.append(values)
 
     def loss(self, cost: Tensor | None = None) -> Tensor:
@@ -264,9 +299,12 @@ class Program:
         if cost is None and not self.costs:
             raise ValueError("program.loss expects a cost, as program.cost was never called.")
         if cost is not None:
-            self._require_replicates("loss", cost)
+            require_replicates("loss", cost, self.costs, self._sites)
         with quiet():
             value = credited(self.costs, cost, self._sites)
+            if torch.is_grad_enabled():
+                say_what_was_held(self._sites)
+                say_what_never_leaves(self._sites)
             self.report.after_backward(value, self._sites)
         return value
 
@@ -276,23 +314,3 @@ class Program:
                 f"program.{name} belongs to the outermost block, which sees all draws; this one is "
                 "inside another."
             )
-
-    def _require_replicates(self, name: str, values: Any) -> None:
-        if not isinstance(values, Tensor):
-            raise TypeError(f"program.{name} expects a tensor, but got {type(values).__name__}.")
-        firsts = {site.shape[0] for site in self._sites if site.shape}
-        known = f", {firsts.pop()} by its draws" if len(firsts) == 1 else ""
-        expected = (
-            f"program.{name} expects one number per replicate, shape (replicates,){known}, but got "
-            f"shape {tuple(values.shape)}"
-        )
-        if values.dim() > 1:
-            raise ValueError(f"{expected}; average or sum the other dimensions.")
-        firsts = {site.shape[0] for site in self._sites if site.shape}
-        alone = values.numel() == 1
-        if not alone and len(firsts) == 1 and len(values) not in firsts:
-            raise ValueError(f"{expected}; the first dimension of a draw counts the replicates.")
-        if self.costs and values.shape != self.costs[0].shape:
-            raise ValueError(f"{expected}; earlier costs had {tuple(self.costs[0].shape)}.")
-        if alone and any(site.baseline for site in self._sites):
-            raise ValueError(f"{expected}: RLOO needs at least two, REINFORCE() does with one.")

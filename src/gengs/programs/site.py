@@ -64,6 +64,10 @@ class Site:
     """Of a score draw: summed over all but the first dimension."""
     baseline: bool = field(default=False, repr=False)
     """Whether the other replicates' mean is subtracted from its credit."""
+    held: Tensor | None = field(default=None, repr=False)
+    """The share of its counts that stay put because earlier draws ended what they count."""
+    edge: Tensor | None = field(default=None, repr=False)
+    """Of a score draw: a sum of its parameters that lie on a boundary."""
     epoch: int = field(default=0, repr=False)
     """How many costs had arrived before it."""
 

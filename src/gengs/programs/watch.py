@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Watch", "draw_geometric"]
 
+import warnings
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from .active import current, quiet, watching
-from .cut_report import CutReport
+from .cut_report import CutGradientWarning, CutReport
 from .twins import Twins
 
 _BELOW, _ABOVE = frozenset(("lt", "le", "less", "less_equal")), frozenset(("gt", "ge", "greater"))
@@ -205,9 +206,17 @@ def _multinomial(func: Any, args: Any, kwargs: Any) -> Tensor:
         return program.draw(law, plain, name="torch.multinomial")
     if not program.scored or not weights.requires_grad:  # without replacement there is no slope
         index = plain()
-        program.site("torch.multinomial").shape = tuple(index.shape)
+        site = program.site("torch.multinomial")
+        site.shape, site.rule = tuple(index.shape), "none"
         if weights.requires_grad:
-            program.report.cut("used as an index", weights)
+            warnings.warn_explicit(
+                f"{site.place}: torch.multinomial without replacement has no slope, and the "
+                "gradient of its weights ends here; draw it in a block inside, "
+                "gengs.differentiable(by=gengs.RLOO()), which knows the score of the order.",
+                CutGradientWarning,
+                site.file,
+                site.line,
+            )
         return index
     site = program.site("torch.multinomial")
     with quiet():
