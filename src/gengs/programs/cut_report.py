@@ -25,8 +25,13 @@ _FEW = 3
 _ADVICE = {
     "compared": "a comparison has no slope: put a smooth function (a sigmoid) in its place",
     "cast to integers": "keep it a floating number",
-    "rounded": "it is a whole number already; rounding has no slope",
-    "used as an index": "an index has no slope: draw a one-hot vector and multiply",
+    "rounded": "rounding has no slope: leave the number as it is",
+    "taken modulo a number": "what starts anew jumps, which a slope does not see",
+    "put through a function without a derivative": "torch knows no slope for it",
+    "used as an index": (
+        "an index has no slope: draw a one-hot vector and multiply (exact where the rest is "
+        "quadratic in it, biased elsewhere)"
+    ),
     "detached": "leave it attached",
     "taken out of torch": "stay with tensors",
 }
@@ -128,8 +133,10 @@ class CutReport:
         for file, line in sorted(self._uniforms):
             at = Site("", file, line, "").place
             yield (
-                f"{at}: uniform numbers that are used more than once are compared with a tensor "
-                "that carries a gradient, which ends there; draw by torch.bernoulli(p)."
+                f"{at}: uniform numbers (or other continuous ones) meet a tensor that carries a "
+                "gradient, and are compared or rounded in a way that is not taken as a draw: the "
+                "gradient ends there; draw by torch.bernoulli(p), torch.multinomial(p, 1) or "
+                "Law.sample()."
             )
 
     def _draws_behind(self, nodes: Sequence[Any], through: bool) -> Iterator[Site]:

@@ -38,6 +38,7 @@ from __future__ import annotations
 
 __all__ = ["Program", "differentiable"]
 
+import weakref
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, cast
@@ -107,7 +108,7 @@ class Program:
         self.costs: list[Tensor] = []
         self._sites: list[Site] = []
         self._around: tuple[Program, ...] = ()
-        self._watch: Watch | None = None
+        self.watch: Watch | None = None
         self._used = False
 
     def __enter__(self) -> Program:
@@ -117,8 +118,9 @@ class Program:
         self._around = enter(self)
         patch_laws()
         if not self._around:
-            self._watch = Watch(self.report)
-            self._watch.__enter__()
+            self.watch = Watch(self.report)
+            self.watch.__enter__()
+            weakref.finalize(self, self.watch.stop).atexit = False
         return self
 
     def __exit__(
@@ -127,8 +129,8 @@ class Program:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._watch is not None:
-            self._watch.__exit__(kind, error, trace)
+        if self.watch is not None:
+            self.watch.__exit__(kind, error, trace)
         restore_laws()
         leave(self)
 
@@ -166,6 +168,8 @@ class Program:
             if not depends_on_parameters(law):
                 site.rule = "none"
                 z = plain()
+                if is_continuous(law):
+                    cast(Watch, outermost().watch).noise.spoil(z)
             elif self.scored:
                 with torch.no_grad():
                     z = plain()
@@ -232,7 +236,7 @@ class Program:
             twin = rsample(torch.distributions.OneHotCategorical(logits=kept.logits), by=self.by)
             index = twin.detach().argmax(-1)
         outermost().report.follow(site, twin)
-        watch = cast(Watch, outermost()._watch)
+        watch = cast(Watch, outermost().watch)
         watch.twins.index(index, twin)
         return index
 
@@ -267,6 +271,8 @@ class Program:
             self._require_replicates("loss", cost)
         with quiet():
             value = credited(self.costs, cost, self._sites)
+            if self.watch is not None:
+                self.watch.stop()
             self.report.after_backward(value, self._sites)
         return value
 
