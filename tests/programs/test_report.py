@@ -238,3 +238,22 @@ def test_it_is_said_once_and_points_to_the_draw():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         loss.backward()
+
+
+@pytest.mark.parametrize(
+    ("simulate", "reason"),
+    {
+        index: "used as an index",
+        branched: "compared",
+        lambda rate: (torch.poisson(rate) > 2).float(): "compared",
+        lambda rate: torch.poisson(torch.full((5,), rate[0].item())): "taken out of torch",
+        lambda rate: torch.poisson(rate.detach()): "detached",
+        lambda rate: torch.poisson(torch.ones(5)): "no draw's parameters require",
+    }.items(),
+)
+def test_a_cost_without_any_gradient_says_so_and_why(simulate, reason):
+    rate = torch.full((5,), 3.0, requires_grad=True)
+    with differentiable() as program:
+        z = simulate(rate)
+    with pytest.warns(CutGradientWarning, match=f"(?s)cost carries no gradient.*{reason}"):
+        assert not program.loss(z).requires_grad

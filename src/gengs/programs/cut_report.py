@@ -35,6 +35,7 @@ _ADVICE = {
     "detached": "leave it attached",
     "taken out of torch": "stay with tensors",
 }
+_NOTHING = "no draw's parameters require a gradient, or the cost was made apart from the draws."
 _SCORE = "or draw it under gengs.differentiable(by=gengs.RLOO()), which asks nothing of the program"
 
 
@@ -49,7 +50,6 @@ class CutReport:
         self._of_node: dict[Any, Site] = {}
         self._notes: dict[tuple[str, str, int], list[Any]] = {}
         self._uniforms: set[tuple[str, int]] = set()
-        self._reached: set[Site] = set()
         self._said = False
 
     # ------------------------------------------------------------------------- while it runs
@@ -62,10 +62,10 @@ class CutReport:
 
     def cut(self, kind: str, tensor: Tensor) -> None:
         """Note that a tensor which carries a gradient meets an operation that ends it."""
-        if tensor.grad_fn is None or asked_by_library():
+        if asked_by_library():
             return
         found = self._notes.setdefault((kind, *where()), [])
-        if len(found) < _FEW:
+        if tensor.grad_fn is not None and len(found) < _FEW:
             found.append(tensor.grad_fn)
 
     def comes_from_a_draw(self, tensor: Tensor) -> bool:
@@ -80,9 +80,8 @@ class CutReport:
 
     def after_backward(self, value: Tensor, sites: Sequence[Site]) -> None:
         """Say what was cut off once ``value`` has been differentiated."""
-        moving = [site for site in sites if site.node is not None]
         if not value.requires_grad:
-            if torch.is_grad_enabled() and moving:
+            if torch.is_grad_enabled():
                 self._say(None, sites)
             return
         root = value.grad_fn
@@ -106,6 +105,11 @@ class CutReport:
 
     def lines(self, root: Any, sites: Sequence[Site]) -> Iterator[str]:
         """One sentence for each line of the program that has something to be said about it."""
+        if root is None:
+            why = _reasons(sorted(self._notes)) if self._notes else _NOTHING
+            told = any(site.node is not None for site in sites)  # below, with each draw
+            end = "." if told else f"; {why}"
+            yield f"the cost carries no gradient, and backward() will raise{end}"
         reached = set(self._draws_behind([root], through=True))
         blamed: dict[Site, list[tuple[str, str, int]]] = {}
         for note, nodes in self._notes.items():

@@ -38,8 +38,11 @@ class Noise:
         self._any = True
 
     def spoil(self, result: Any) -> None:
-        """A tensor holds random numbers that are not, or no longer, uniform on (0, 1)."""
-        if isinstance(result, Tensor):
+        """Tensors hold random numbers that are not, or no longer, uniform on (0, 1)."""
+        if isinstance(result, list | tuple):
+            for part in result:
+                self.spoil(part)
+        elif isinstance(result, Tensor):
             self._uses[result] = -1
             self._any = True
 

@@ -73,7 +73,7 @@ class Watch(TorchFunctionMode):
         if name in _BELOW or name in _ABOVE or name == "greater_equal":
             return self._compare(func, name, args, kwargs)
         noisy = self.noise.used((*args, *kwargs.values()))
-        if self.twins.any_in(args) is not None:
+        if self.twins.any_in((*args, *kwargs.values())) is not None:
             with quiet():
                 done, result = self.twins.apply(func, name, args, kwargs)
             if done:
@@ -108,7 +108,7 @@ class Watch(TorchFunctionMode):
     def _noted(self, name: str, args: Any, kwargs: dict[str, Any], result: Any, noisy: bool) -> Any:
         """What an operation returned, once its end of a gradient has been noted."""
         given = (*args, *kwargs.values())
-        self._note_picked(given, result)
+        self._note_picked(given, result, noisy)
         tensors = list(moving(given))
         if tensors:
             kind = ending(name, args, kwargs, result)
@@ -119,26 +119,28 @@ class Watch(TorchFunctionMode):
                     self.report.unrecognised()
             if no_derivative(result):  # in place of an error on the way back
                 result = result.detach()
-        found = self.twins.any_in(given) if self._open else None
-        if found is not None:  # a mask or an index that arithmetic did not take
+        for twin in self.twins.all_in(given) if self._open else ():
+            # a mask or an index that arithmetic did not take
             kind = ending(name, args, {}, result)
             kind = kind if kind == "compared" or kind in _MEANT else "used as an index"
             if kind != "used as an index" or isinstance(result, Tensor) or name == "__setitem__":
-                self.report.cut(kind, found)
+                self.report.cut(kind, twin)
         return result
 
-    def _note_picked(self, given: Any, result: Any) -> None:
+    def _note_picked(self, given: Any, result: Any, noisy: bool) -> None:
         """Indices beside values, as ``max`` and ``sort`` return them, are cuts once used."""
-        if self._picks:
+        if self._picks and isinstance(result, Tensor):
             for value in given:
-                source = self._picked.get(value) if isinstance(value, Tensor) else None
-                if source is not None and isinstance(result, Tensor):
+                if isinstance(value, Tensor) and value in self._picked:
+                    source, random = self._picked[value]
                     self.report.cut("compared", source)
+                    if random:
+                        self.report.unrecognised()
         if isinstance(result, tuple):
             source = next(moving(given), None)
             for part in result if source is not None else ():
                 if isinstance(part, Tensor) and not part.is_floating_point():
-                    self._picked[part], self._picks = source, True
+                    self._picked[part], self._picks = (source, noisy), True
 
     # ------------------------------------------------------------------------ uniform < probability
 
