@@ -48,6 +48,7 @@ class CutReport:
 
     def __init__(self) -> None:
         self._of_node: dict[Any, Site] = {}
+        self._from_a_draw: dict[Any, bool] = {}  # of each node, once asked
         self._notes: dict[tuple[str, str, int], list[Any]] = {}
         self._uniforms: set[tuple[str, int]] = set()
         self._said = False
@@ -70,7 +71,19 @@ class CutReport:
 
     def comes_from_a_draw(self, tensor: Tensor) -> bool:
         """Whether an earlier draw takes part in a tensor's value."""
-        return next(self._draws_behind([tensor.grad_fn], through=False), None) is not None
+        known, path = self._from_a_draw, [tensor.grad_fn]
+        while path:  # each node is visited once, however long the program becomes
+            node = path[-1]
+            behind = [f for f, _ in node.next_functions if f is not None] if node else []
+            if node in self._of_node or any(known.get(f) for f in behind):
+                known[node] = True
+            elif missing := [f for f in behind if f not in known]:
+                path.extend(missing)
+                continue
+            else:
+                known[node] = False
+            path.pop()
+        return known[tensor.grad_fn]
 
     def unrecognised(self) -> None:
         """Note uniform numbers whose comparison with a probability was not taken as a draw."""
@@ -97,6 +110,7 @@ class CutReport:
         self._said = True
         lines = list(self.lines(root, sites))
         self._of_node.clear()
+        self._from_a_draw.clear()
         self._notes.clear()
         if lines:
             file, line = next(((s.file, s.line) for s in sites), ("<program>", 1))

@@ -96,6 +96,8 @@ class Program:
     def __init__(self, by: Any, validate: bool) -> None:
         if isinstance(by, type):
             raise TypeError(f"differentiable expects an estimator: pass by={by.__name__}().")
+        if by is not None and not hasattr(by, "draw") and not hasattr(by, "expect"):
+            raise TypeError(f"differentiable expects an estimator as `by`, but got {by!r}.")
         if by is not None and not hasattr(by, "draw") and not isinstance(by, RLOO | REINFORCE):
             raise TypeError(
                 f"differentiable expects a rule for draws, but {type(by).__name__} needs the cost "
