@@ -45,6 +45,7 @@ CUTS = {
     "logical_not": ("compared", lambda z: z + torch.logical_not(z)),
     "isin": ("compared", lambda z: z + torch.isin(z, torch.ones(2))),
     "max": ("compared", lambda z: z + z.max(0).indices.float()),
+    "topk": ("compared", lambda z: z + torch.ones(2, 5)[:, z.topk(5).indices].sum(0)),
     "sort": ("compared", lambda z: z + torch.arange(5.0)[z.sort().indices]),
     "unique": ("compared", lambda z: z + z.unique().numel()),
     "histc": ("compared", lambda z: z + torch.histc(z, 5)),

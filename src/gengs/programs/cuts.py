@@ -7,7 +7,7 @@ between pieces of the same slope, are known by name.
 
 from __future__ import annotations
 
-__all__ = ["ending", "moving", "no_derivative"]
+__all__ = ["ending", "moving", "no_derivative", "tensors_in"]
 
 from collections.abc import Iterator
 from typing import Any
@@ -62,11 +62,15 @@ def no_derivative(result: Any) -> bool:
     return isinstance(result, Tensor) and type(result.grad_fn).__name__ == "NotImplemented"
 
 
-def moving(args: Any) -> Iterator[Tensor]:
-    """The tensors among arguments that require a gradient, lists of tensors included."""
+def tensors_in(args: Any) -> Iterator[Tensor]:
+    """The tensors among arguments, lists of tensors included."""
     for value in args:
         if isinstance(value, Tensor):
-            if value.requires_grad:
-                yield value
+            yield value
         elif isinstance(value, list | tuple):
-            yield from moving(value)
+            yield from tensors_in(value)
+
+
+def moving(args: Any) -> Iterator[Tensor]:
+    """Those of them that require a gradient."""
+    return (value for value in tensors_in(args) if value.requires_grad)

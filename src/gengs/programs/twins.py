@@ -92,17 +92,17 @@ class Twins:
     def __init__(self) -> None:
         self._twins = WeakTensorKeyDictionary()
         self._one_hot = WeakTensorKeyDictionary()
-        self._any = False  # the length of a weak dictionary takes longer
+        self.any = False  # the length of a weak dictionary takes longer
 
     def pair(self, whole: Tensor, twin: Tensor) -> None:
         """``twin`` is what ``whole`` would be, could it carry a gradient."""
         self._twins[whole] = twin
-        self._any = True
+        self.any = True
 
     def index(self, index: Tensor, one_hot: Tensor) -> None:
         """``one_hot`` is what ``index``, drawn from categories, stands for: ``(*index, K)``."""
         self._one_hot[index] = one_hot
-        self._any = True
+        self.any = True
 
     def twin_of(self, value: Any) -> Tensor | None:
         """The twin, if there is one."""
@@ -115,11 +115,11 @@ class Twins:
 
     def any_in(self, args: Any) -> Tensor | None:
         """The first twin among the arguments, lists of tensors included."""
-        return next(self.all_in(args), None) if self._any else None
+        return next(self.all_in(args), None) if self.any else None
 
     def all_in(self, args: Any) -> Iterator[Tensor]:
         """The twins among the arguments, lists of tensors included."""
-        for value in args if self._any else ():
+        for value in args if self.any else ():
             if isinstance(value, list | tuple):
                 yield from self.all_in(value)
             elif (twin := self.twin_of(value)) is not None:

@@ -14,7 +14,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from .active import current, noting, quiet, watching
 from .cut_report import CutReport
-from .cuts import ending, moving, no_derivative
+from .cuts import ending, moving, no_derivative, tensors_in
 from .mode_stack import remove, sink
 from .noise import SOURCES, Noise
 from .twins import Twins
@@ -32,6 +32,7 @@ class Watch(TorchFunctionMode):
         super().__init__()
         self.report, self.twins, self.noise = report, Twins(), Noise()
         self._picked = WeakTensorKeyDictionary()  # indices that came beside values: max(), sort()
+        self._smooth: set[str] = set()  # names of functions that were seen to end nothing
         self._picks = False  # the length of a weak dictionary takes longer
         self._open = self._lingers = True
 
@@ -107,12 +108,17 @@ class Watch(TorchFunctionMode):
 
     def _noted(self, name: str, args: Any, kwargs: dict[str, Any], result: Any, noisy: bool) -> Any:
         """What an operation returned, once its end of a gradient has been noted."""
+        carries = isinstance(result, Tensor) and result.requires_grad
+        if carries and not kwargs and name in self._smooth and not (self._picks or self.twins.any):
+            return result
         given = (*args, *kwargs.values())
         self._note_picked(given, result, noisy)
         tensors = list(moving(given))
         if tensors:
             kind = ending(name, args, kwargs, result)
-            if kind is not None and (self._open or kind not in _MEANT):
+            if kind is None and carries:
+                self._smooth.add(name)
+            elif kind is not None and (self._open or kind not in _MEANT):
                 for value in tensors:
                     self.report.cut(kind, value)
                 if noisy and kind in _JUMPS:
@@ -130,8 +136,8 @@ class Watch(TorchFunctionMode):
     def _note_picked(self, given: Any, result: Any, noisy: bool) -> None:
         """Indices beside values, as ``max`` and ``sort`` return them, are cuts once used."""
         if self._picks and isinstance(result, Tensor):
-            for value in given:
-                if isinstance(value, Tensor) and value in self._picked:
+            for value in tensors_in(given):
+                if value in self._picked:
                     source, random = self._picked[value]
                     self.report.cut("compared", source)
                     if random:
