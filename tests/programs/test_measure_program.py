@@ -67,3 +67,17 @@ def test_the_random_state_is_put_back():
     assert torch.equal(before, torch.get_rng_state())
     with pytest.raises(ValueError, match="gradients"):
         measure_program(simulate, THETA, torch.square, gradients=1)
+
+
+def test_a_cost_whose_gradient_is_cut_off_has_a_row_of_zeros():
+    with pytest.warns(gengs.CutGradientWarning, match="the cost carries no gradient"):
+        found = measure_program(
+            simulate,
+            THETA,
+            lambda z: (z == 0).double(),
+            [gengs.MidCDF(), gengs.RLOO()],
+            gradients=50,
+            reference=20_000,
+        )
+    assert found["MidCDF"].variance == 0 and found["MidCDF"].cosine == 0
+    assert abs(found["RLOO"].bias) < 4 * found["RLOO"].bias_error

@@ -1,5 +1,6 @@
 """Draws inside a block: the same numbers as outside, with gradients, and nothing else changes."""
 
+import asyncio
 import threading
 import warnings
 
@@ -561,6 +562,42 @@ def test_a_program_without_a_draw_says_so():
         program.loss(z)
 
 
+def test_a_draw_with_a_number_for_its_probability_is_a_draw():
+    with differentiable() as program:
+        z = torch.bernoulli(torch.zeros(5), p=0.3)
+    with pytest.warns(CutGradientWarning, match="no draw's parameters require a gradient"):
+        program.loss(z)
+
+
+def test_tasks_that_take_turns_have_their_own_blocks():
+    """Each draws in its own block, and the one without a block draws plainly."""
+
+    async def simulate(rule, pause):
+        rate = parameter(3.0, 5)
+        with differentiable(by=rule) as program:
+            for _ in range(3):
+                z = torch.poisson(rate)
+                mask = torch.rand(5) < rate / 6
+                await asyncio.sleep(pause)
+            z = z + mask
+        await asyncio.sleep(pause)
+        program.loss(z).mean().backward()
+        assert len(program.sites) == 6 and rate.grad.abs().sum() > 0
+
+    async def plain():
+        for _ in range(4):
+            await asyncio.sleep(0)
+            assert not Poisson(parameter(3.0, 5)).sample().requires_grad
+            assert torch.autograd.grad(torch.poisson(r := parameter(3.0, 5)).sum(), r)[0].sum() == 0
+
+    async def together():
+        await asyncio.gather(
+            simulate(None, 0), plain(), simulate(gengs.RLOO(), 0.001), simulate(None, 0.002)
+        )
+
+    asyncio.run(together())
+
+
 def test_words_about_the_loss():
     rate = parameter(1.0, 5)
     with differentiable(by=gengs.RLOO()) as program:
@@ -585,6 +622,10 @@ def test_words_about_the_rule():
     for rule in (gengs.RLOO(4), gengs.MidCDF(debias=1), gengs.GenGS(0.5, samples=2)):
         with pytest.raises(TypeError, match=rf"differentiable .* of {type(rule).__name__}"):
             differentiable(by=rule)
+    with pytest.raises(TypeError, match="estimator as `by`, but got 'MidCDF'"):
+        differentiable(by="MidCDF")
+    with pytest.raises(TypeError, match="estimator as `by`, but got 'MidCDF'"):
+        gengs.rsample(Poisson(1.0), by="MidCDF")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from torch.distributions import Categorical, Poisson
 
 import gengs
 from gengs import CutGradientWarning, differentiable
+from gengs.programs.cut_report import CutReport
+from gengs.programs.site import Site
 
 
 def said(simulate, by=None, cost=None, size=5):
@@ -238,3 +240,43 @@ def test_it_is_said_once_and_points_to_the_draw():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         loss.backward()
+
+
+@pytest.mark.parametrize(
+    ("simulate", "reason"),
+    {
+        index: "used as an index",
+        branched: "compared",
+        lambda rate: (torch.poisson(rate) > 2).float(): "compared",
+        lambda rate: torch.poisson(torch.full((5,), rate[0].item())): "taken out of torch",
+        lambda rate: torch.poisson(rate.detach()): "detached",
+        lambda rate: torch.poisson(torch.ones(5)): "no draw's parameters require",
+    }.items(),
+)
+def test_a_cost_without_any_gradient_says_so_and_why(simulate, reason):
+    rate = torch.full((5,), 3.0, requires_grad=True)
+    with differentiable() as program:
+        z = simulate(rate)
+    with pytest.warns(CutGradientWarning, match=f"(?s)cost carries no gradient.*{reason}"):
+        assert not program.loss(z).requires_grad
+
+
+def test_asking_where_a_rate_comes_from_visits_each_operation_once():
+    """Not the whole past at each step: the number of visits is linear in the number of steps."""
+    report, visits = CutReport(), []
+
+    class Seen(dict):
+        def __contains__(self, node):
+            visits.append(node)
+            return super().__contains__(node)
+
+    report._of_node = Seen()
+    x = torch.ones(2, requires_grad=True)
+    report.follow(Site("", "", 0, ""), first := x * 1)
+    x, steps = x + first, 200
+    for _ in range(steps):
+        assert report.comes_from_a_draw(0.1 * x)
+        x = x + 0.1 * x - 0.001 * x
+    assert not report.comes_from_a_draw(torch.ones(2)) and len(visits) < 20 * steps
+    other = torch.ones(2, requires_grad=True)
+    assert not report.comes_from_a_draw(2 * other + other)

@@ -71,6 +71,8 @@ def rsample(law: Distribution, sample_shape: _size = torch.Size(), by: Any = Non
         return law.rsample(sample_shape) if own else midcdf_sample(law, sample_shape)
     if isinstance(by, type):
         raise TypeError(f"rsample expects an estimator, but got a class; pass by={by.__name__}().")
+    if not hasattr(by, "draw") and not hasattr(by, "expect"):
+        raise TypeError(f"rsample expects an estimator as `by`, but got {by!r}.")
     if not hasattr(by, "draw"):
         name = type(by).__name__
         raise TypeError(

@@ -83,7 +83,7 @@ def measure_program(
                 start = time.perf_counter()
                 with differentiable(by=rule) as program:
                     outcome = costs(theta, replicates)
-                (gradient,) = torch.autograd.grad(program.loss(outcome).mean(), theta)
+                gradient = _gradient(program.loss(outcome).mean(), theta)
                 times.append(time.perf_counter() - start)
                 found.append(gradient.flatten().double())
                 if i == 0:  # once is enough
@@ -100,6 +100,14 @@ def measure_program(
         exact = exact.detach().flatten().double()
         rows = [row(rule, exact) for rule in rules]
     return Measurement(tuple(rows), exact, source, gradients)
+
+
+def _gradient(loss: Tensor, theta: Tensor) -> Tensor:
+    """Zero where the program has cut all of it off, which has been said."""
+    if not loss.requires_grad:
+        return torch.zeros_like(theta)
+    (gradient,) = torch.autograd.grad(loss, theta, allow_unused=True, materialize_grads=True)
+    return gradient
 
 
 def _finite_differences(

@@ -1,67 +1,80 @@
-"""Which program is running: for each thread a stack of blocks, the innermost last."""
+"""Which program is running: for each thread and task a stack of blocks, the innermost last."""
 
 from __future__ import annotations
 
-__all__ = ["current", "enter", "leave", "outermost", "quiet", "running", "watching"]
+__all__ = ["current", "enter", "leave", "noting", "outermost", "quiet", "running", "watching"]
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 import torch
 
 if TYPE_CHECKING:
     from .program import Program
+    from .watch import Watch
+
+_blocks: ContextVar[tuple[Program, ...]] = ContextVar("gengs_blocks", default=())
 
 
-class _Running(threading.local):
-    def __init__(self) -> None:
-        self.blocks: list[Program] = []
-        self.quiet = 0
+class _Quiet(threading.local):
+    depth = 0
 
 
-_running = _Running()
+_quiet = _Quiet()
 
 
 def enter(program: Program) -> tuple[Program, ...]:
     """Start a block; those around it, outermost first."""
-    around = tuple(_running.blocks)
-    _running.blocks.append(program)
+    around = _blocks.get()
+    _blocks.set((*around, program))
     return around
 
 
 def leave(program: Program) -> None:
     """End a block, and what was started inside and never ended."""
-    while _running.blocks and _running.blocks.pop() is not program:
-        pass
+    blocks = _blocks.get()
+    _blocks.set(blocks[: blocks.index(program)] if program in blocks else blocks)
 
 
 def current() -> Program:
-    """The innermost block of this thread."""
-    return _running.blocks[-1]
+    """The innermost block."""
+    return _blocks.get()[-1]
 
 
 def outermost() -> Program:
-    """The outermost block of this thread, which keeps the books."""
-    return _running.blocks[0]
+    """The outermost block, which keeps the books."""
+    return _blocks.get()[0]
 
 
 def running() -> bool:
-    """Whether this thread is in a block, be it under ``no_grad``."""
-    return bool(_running.blocks)
+    """Whether a block is open, be it under ``no_grad``."""
+    return bool(_blocks.get())
 
 
-def watching() -> bool:
-    """Whether draws are to be made by the program: in a block, not in our own code, with grad."""
-    return bool(_running.blocks) and not _running.quiet and torch.is_grad_enabled()
+def watching(watch: Watch | None = None) -> bool:
+    """Whether draws are to be made by the program: in a block, not in our own code, with grad.
+
+    Args:
+        watch: The mode that asks; that of another task, which has a block of its own, is not meant.
+    """
+    blocks = _blocks.get()
+    mine = bool(blocks) and (watch is None or blocks[0].watch is watch)
+    return mine and noting()
+
+
+def noting() -> bool:
+    """Whether it is the user's code that runs, with gradients."""
+    return not _quiet.depth and torch.is_grad_enabled()
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
     """What torch is asked in here is our own affair."""
-    _running.quiet += 1
+    _quiet.depth += 1
     try:
         yield
     finally:
-        _running.quiet -= 1
+        _quiet.depth -= 1

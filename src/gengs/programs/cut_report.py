@@ -25,11 +25,17 @@ _FEW = 3
 _ADVICE = {
     "compared": "a comparison has no slope: put a smooth function (a sigmoid) in its place",
     "cast to integers": "keep it a floating number",
-    "rounded": "it is a whole number already; rounding has no slope",
-    "used as an index": "an index has no slope: draw a one-hot vector and multiply",
+    "rounded": "rounding has no slope: leave the number as it is",
+    "taken modulo a number": "what starts anew jumps, which a slope does not see",
+    "put through a function without a derivative": "torch knows no slope for it",
+    "used as an index": (
+        "an index has no slope: draw a one-hot vector and multiply (exact where the rest is "
+        "quadratic in it, biased elsewhere)"
+    ),
     "detached": "leave it attached",
     "taken out of torch": "stay with tensors",
 }
+_NOTHING = "no draw's parameters require a gradient, or the cost was made apart from the draws."
 _SCORE = "or draw it under gengs.differentiable(by=gengs.RLOO()), which asks nothing of the program"
 
 
@@ -42,9 +48,9 @@ class CutReport:
 
     def __init__(self) -> None:
         self._of_node: dict[Any, Site] = {}
+        self._from_a_draw: dict[Any, bool] = {}  # of each node, once asked
         self._notes: dict[tuple[str, str, int], list[Any]] = {}
         self._uniforms: set[tuple[str, int]] = set()
-        self._reached: set[Site] = set()
         self._said = False
 
     # ------------------------------------------------------------------------- while it runs
@@ -57,15 +63,27 @@ class CutReport:
 
     def cut(self, kind: str, tensor: Tensor) -> None:
         """Note that a tensor which carries a gradient meets an operation that ends it."""
-        if tensor.grad_fn is None or asked_by_library():
+        if asked_by_library():
             return
         found = self._notes.setdefault((kind, *where()), [])
-        if len(found) < _FEW:
+        if tensor.grad_fn is not None and len(found) < _FEW:
             found.append(tensor.grad_fn)
 
     def comes_from_a_draw(self, tensor: Tensor) -> bool:
         """Whether an earlier draw takes part in a tensor's value."""
-        return next(self._draws_behind([tensor.grad_fn], through=False), None) is not None
+        known, path = self._from_a_draw, [tensor.grad_fn]
+        while path:  # each node is visited once, however long the program becomes
+            node = path[-1]
+            behind = [f for f, _ in node.next_functions if f is not None] if node else []
+            if node in self._of_node or any(known.get(f) for f in behind):
+                known[node] = True
+            elif missing := [f for f in behind if f not in known]:
+                path.extend(missing)
+                continue
+            else:
+                known[node] = False
+            path.pop()
+        return known[tensor.grad_fn]
 
     def unrecognised(self) -> None:
         """Note uniform numbers whose comparison with a probability was not taken as a draw."""
@@ -75,9 +93,8 @@ class CutReport:
 
     def after_backward(self, value: Tensor, sites: Sequence[Site]) -> None:
         """Say what was cut off once ``value`` has been differentiated."""
-        moving = [site for site in sites if site.node is not None]
         if not value.requires_grad:
-            if torch.is_grad_enabled() and moving:
+            if torch.is_grad_enabled():
                 self._say(None, sites)
             return
         root = value.grad_fn
@@ -93,6 +110,7 @@ class CutReport:
         self._said = True
         lines = list(self.lines(root, sites))
         self._of_node.clear()
+        self._from_a_draw.clear()
         self._notes.clear()
         if lines:
             file, line = next(((s.file, s.line) for s in sites), ("<program>", 1))
@@ -101,6 +119,11 @@ class CutReport:
 
     def lines(self, root: Any, sites: Sequence[Site]) -> Iterator[str]:
         """One sentence for each line of the program that has something to be said about it."""
+        if root is None:
+            why = _reasons(sorted(self._notes)) if self._notes else _NOTHING
+            told = any(site.node is not None for site in sites)  # below, with each draw
+            end = "." if told else f"; {why}"
+            yield f"the cost carries no gradient, and backward() will raise{end}"
         reached = set(self._draws_behind([root], through=True))
         blamed: dict[Site, list[tuple[str, str, int]]] = {}
         for note, nodes in self._notes.items():
@@ -128,8 +151,10 @@ class CutReport:
         for file, line in sorted(self._uniforms):
             at = Site("", file, line, "").place
             yield (
-                f"{at}: uniform numbers that are used more than once are compared with a tensor "
-                "that carries a gradient, which ends there; draw by torch.bernoulli(p)."
+                f"{at}: uniform numbers (or other continuous ones) meet a tensor that carries a "
+                "gradient, and are compared or rounded in a way that is not taken as a draw: the "
+                "gradient ends there; draw by torch.bernoulli(p), torch.multinomial(p, 1) or "
+                "Law.sample()."
             )
 
     def _draws_behind(self, nodes: Sequence[Any], through: bool) -> Iterator[Site]:

@@ -39,6 +39,7 @@ from __future__ import annotations
 
 __all__ = ["Program", "differentiable"]
 
+import weakref
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, cast
@@ -105,6 +106,8 @@ class Program:
     def __init__(self, by: Any, validate: bool, absorbing: bool) -> None:
         if isinstance(by, type):
             raise TypeError(f"differentiable expects an estimator: pass by={by.__name__}().")
+        if by is not None and not hasattr(by, "draw") and not hasattr(by, "expect"):
+            raise TypeError(f"differentiable expects an estimator as `by`, but got {by!r}.")
         if by is not None and not hasattr(by, "draw") and not isinstance(by, RLOO | REINFORCE):
             raise TypeError(
                 f"differentiable expects a rule for draws, but {type(by).__name__} needs the cost "
@@ -118,7 +121,7 @@ class Program:
         self.costs: list[Tensor] = []
         self._sites: list[Site] = []
         self._around: tuple[Program, ...] = ()
-        self._watch: Watch | None = None
+        self.watch: Watch | None = None
         self._used = False
 
     def __enter__(self) -> Program:
@@ -129,8 +132,9 @@ class Program:
         self._around = enter(self)
         patch_laws()
         if not self._around:
-            self._watch = Watch(self.report)
-            self._watch.__enter__()
+            self.watch = Watch(self.report)
+            self.watch.__enter__()
+            weakref.finalize(self, self.watch.stop).atexit = False
         return self
 
     def __exit__(
@@ -139,8 +143,8 @@ class Program:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._watch is not None:
-            self._watch.__exit__(kind, error, trace)
+        if self.watch is not None:
+            self.watch.__exit__(kind, error, trace)
         restore_laws()
         leave(self)
 
@@ -181,6 +185,8 @@ class Program:
             if not depends_on_parameters(law):
                 site.rule = "none"
                 z = plain()
+                if is_continuous(law):
+                    cast(Watch, outermost().watch).noise.spoil(z)
             elif self.scored:
                 with torch.no_grad():
                     z = plain()
@@ -267,7 +273,7 @@ class Program:
             twin = rsample(torch.distributions.OneHotCategorical(logits=kept.logits), by=self.by)
             index = twin.detach().argmax(-1)
         outermost().report.follow(site, twin)
-        watch = cast(Watch, outermost()._watch)
+        watch = cast(Watch, outermost().watch)
         watch.twins.index(index, twin)
         return index
 
@@ -302,6 +308,8 @@ class Program:
             require_replicates("loss", cost, self.costs, self._sites)
         with quiet():
             value = credited(self.costs, cost, self._sites)
+            if self.watch is not None:
+                self.watch.stop()
             if torch.is_grad_enabled():
                 say_what_was_held(self._sites)
                 say_what_never_leaves(self._sites)

@@ -8,133 +8,173 @@ import warnings
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch.distributions import Bernoulli, Binomial, Categorical, Geometric, Poisson
+from torch.distributions import Bernoulli, Binomial, Categorical, Geometric, Normal, Poisson
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from .active import current, quiet, watching
+from .active import current, noting, quiet, watching
 from .cut_report import CutGradientWarning, CutReport
+from .cuts import ending, moving, no_derivative, tensors_in
+from .mode_stack import remove, sink
+from .noise import SOURCES, Noise
 from .twins import Twins
 
 _BELOW, _ABOVE = frozenset(("lt", "le", "less", "less_equal")), frozenset(("gt", "ge", "greater"))
-_CUTS = {
-    **dict.fromkeys(("eq", "ne", "isclose", "greater_equal", *_BELOW, *_ABOVE), "compared"),
-    **dict.fromkeys(("argmax", "argmin", "argsort", "searchsorted", "bucketize"), "compared"),
-    **dict.fromkeys(("any", "all", "nonzero", "count_nonzero"), "compared"),
-    **dict.fromkeys(("long", "int", "short", "char", "byte", "bool"), "cast to integers"),
-    **dict.fromkeys(("round", "floor", "ceil", "trunc", "sign", "heaviside"), "rounded"),
-    **dict.fromkeys(("__floordiv__", "floor_divide"), "rounded"),
-    **dict.fromkeys(("detach", "detach_"), "detached"),
-    **dict.fromkeys(("item", "tolist", "numpy", "__array__"), "taken out of torch"),
-    **dict.fromkeys(("__float__", "__int__", "__index__", "__bool__"), "taken out of torch"),
-}
+_JUMPS = frozenset(("compared", "rounded", "cast to integers"))
+_MEANT = frozenset(("detached", "taken out of torch"))
+"""After the block these are for logs and plots, not for a cost."""
 
 
 class Watch(TorchFunctionMode):
-    """The mode of the outermost block of a thread."""
+    """The mode of the outermost block; it stays, and only takes notes, until the loss is known."""
 
     def __init__(self, report: CutReport) -> None:
         super().__init__()
-        self.report, self.twins = report, Twins()
-        self._uniforms = (
-            WeakTensorKeyDictionary()
-        )  # how often each was compared; -1: used otherwise
-        self._any_uniforms = False  # the length of a weak dictionary takes longer
+        self.report, self.twins, self.noise = report, Twins(), Noise()
+        self._picked = WeakTensorKeyDictionary()  # indices that came beside values: max(), sort()
+        self._smooth: set[str] = set()  # names of functions that were seen to end nothing
+        self._picks = False  # the length of a weak dictionary takes longer
+        self._open = self._lingers = True
+
+    def __exit__(self, *error: object) -> None:
+        """The block has ended."""
+        self._open = False
+        if self._lingers and error[0] is None:
+            sink(self)
+        else:
+            self.stop()
+
+    def stop(self) -> None:
+        """Nothing more is to be noted."""
+        self._lingers = False
+        if not self._open:
+            remove(self)
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        if not watching():
+        if not self._open:
+            return self._after_the_block(func, name, args, kwargs)
+        if not watching(self):
             return func(*args, **kwargs)
         if name == "__get__":
-            if getattr(func.__self__, "__name__", "") == "data" and args[0].requires_grad:
-                self.report.cut("detached", args[0])
-            return func(*args, **kwargs)
+            return self._attribute(func, args, kwargs)
         draw = _DRAWS.get(name)
         if draw is not None:
-            return draw(func, args, kwargs)
-        if name in ("rand", "rand_like", "uniform_"):
-            return self._uniform(func, name, args, kwargs)
+            result = draw(func, args, kwargs)
+            if name == "normal" and not result.requires_grad:
+                self.noise.spoil(result)
+            return result
+        if name in SOURCES:
+            result = func(*args, **kwargs)
+            self.noise.made(name, args, kwargs, result)
+            return result
         if name in _BELOW or name in _ABOVE or name == "greater_equal":
             return self._compare(func, name, args, kwargs)
-        spoilt = self._any_uniforms and self._spoil(args)
-        if self.twins.any_in(args) is not None:
+        noisy = self.noise.used((*args, *kwargs.values()))
+        if self.twins.any_in((*args, *kwargs.values())) is not None:
             with quiet():
                 done, result = self.twins.apply(func, name, args, kwargs)
             if done:
+                if noisy:
+                    self.noise.spoil(result)
                 return result
-        self._note(name, args, kwargs)
         if name in ("numpy", "__array__") and args[0].requires_grad:
-            return func(args[0].detach(), *args[1:], **kwargs)
+            result = func(args[0].detach(), *args[1:], **kwargs)
+        else:
+            result = func(*args, **kwargs)
+        if noisy:
+            self.noise.spoil(args[0] if name == "__setitem__" else result)
+        return self._noted(name, args, kwargs, result, noisy)
+
+    def _after_the_block(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         result = func(*args, **kwargs)
-        self._note_twin(name, args, result)
-        if spoilt and isinstance(result, Tensor):
-            self._uniforms[result] = -1
+        if self._lingers and noting() and name != "__get__" and name not in _DRAWS:
+            return self._noted(name, args, kwargs, result, noisy=False)
+        return result
+
+    def _attribute(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """``x.data``, ``x.T``, ``x.shape``."""
+        if getattr(func.__self__, "__name__", "") == "data" and args[0].requires_grad:
+            self.report.cut("detached", args[0])
+        result = func(*args, **kwargs)
+        if isinstance(result, Tensor) and self.noise.used(args):
+            self.noise.spoil(result)
         return result
 
     # ----------------------------------------------------------------------- gradients that end
 
-    def _note(self, name: str, args: Any, kwargs: dict[str, Any]) -> None:
-        kind = _CUTS.get(name)
-        if kind is None and name in ("to", "type"):
-            targets = [*args[1:], *kwargs.values()]
-            if any(isinstance(t, torch.dtype) and not t.is_floating_point for t in targets):
-                kind = "cast to integers"
-        if kind is not None:
-            for value in args[:2]:
-                if isinstance(value, Tensor) and value.requires_grad:
+    def _noted(self, name: str, args: Any, kwargs: dict[str, Any], result: Any, noisy: bool) -> Any:
+        """What an operation returned, once its end of a gradient has been noted."""
+        carries = isinstance(result, Tensor) and result.requires_grad
+        if carries and not kwargs and name in self._smooth and not (self._picks or self.twins.any):
+            return result
+        given = (*args, *kwargs.values())
+        self._note_picked(given, result, noisy)
+        tensors = list(moving(given))
+        if tensors:
+            kind = ending(name, args, kwargs, result)
+            if kind is None and carries:
+                self._smooth.add(name)
+            elif kind is not None and (self._open or kind not in _MEANT):
+                for value in tensors:
                     self.report.cut(kind, value)
-
-    def _note_twin(self, name: str, args: Any, result: Any) -> None:
-        """A mask or an index that arithmetic did not take, unless it was asked for its shape."""
-        found = self.twins.any_in(args)
-        if found is not None and (isinstance(result, Tensor) or name in (*_CUTS, "__setitem__")):
-            self.report.cut(_CUTS.get(name, "used as an index"), found)
-
-    # ------------------------------------------------------------------------ uniform < probability
-
-    def _uniform(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-        result = func(*args, **kwargs)
-        if name != "uniform_" or (len(args) == 1 and not {"from", "to"} & set(kwargs)):
-            self._uniforms[result] = 0
-            self._any_uniforms = True
+                if noisy and kind in _JUMPS:
+                    self.report.unrecognised()
+            if no_derivative(result):  # in place of an error on the way back
+                result = result.detach()
+        for twin in self.twins.all_in(given) if self._open else ():
+            # a mask or an index that arithmetic did not take
+            kind = ending(name, args, {}, result)
+            kind = kind if kind == "compared" or kind in _MEANT else "used as an index"
+            if kind != "used as an index" or isinstance(result, Tensor) or name == "__setitem__":
+                self.report.cut(kind, twin)
         return result
 
-    def _spoil(self, args: Any) -> bool:
-        """Uniform numbers that are used in other ways are no Bernoulli draw when compared."""
-        found = [value for value in args if isinstance(value, Tensor) and value in self._uniforms]
-        for value in found:
-            self._uniforms[value] = -1
-        return bool(found)
+    def _note_picked(self, given: Any, result: Any, noisy: bool) -> None:
+        """Indices beside values, as ``max`` and ``sort`` return them, are cuts once used."""
+        if self._picks and isinstance(result, Tensor):
+            for value in tensors_in(given):
+                if value in self._picked:
+                    source, random = self._picked[value]
+                    self.report.cut("compared", source)
+                    if random:
+                        self.report.unrecognised()
+        if isinstance(result, tuple):
+            source = next(moving(given), None)
+            for part in result if source is not None else ():
+                if isinstance(part, Tensor) and not part.is_floating_point():
+                    self._picked[part], self._picks = (source, noisy), True
+
+    # ------------------------------------------------------------------------ uniform < probability
 
     def _compare(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         left, right = (args[0], args[1]) if len(args) > 1 else (args[0], kwargs.get("other"))
         for uniform, other in ((left, right), (right, left)):
-            known = isinstance(uniform, Tensor) and uniform in self._uniforms
-            if not known or not isinstance(other, Tensor) or not other.requires_grad:
+            if not isinstance(other, Tensor) or not other.requires_grad:
                 continue
-            uses = self._uniforms[uniform]
-            self._uniforms[uniform] = -1 if uses else 1
-            if uses:
-                break
-            below = (name in _BELOW) == (uniform is left)  # u < p, or p > u
-            return self._bernoulli(func, args, kwargs, other, below)
-        else:
-            self._note(name, args, kwargs)
-            result = func(*args, **kwargs)
-            self._note_twin(name, args, result)
-            return result
+            uses = self.noise.compared(uniform)
+            if uses is None:
+                continue
+            if uses == 0:
+                below = (name in _BELOW) == (uniform is left)  # u < p, or p > u
+                return self._bernoulli(func, args, kwargs, other, below)
+            return self._unrecognised(func, args, kwargs)
+        noisy = any(self.noise.known(value) for value in (left, right))
+        return self._noted(name, args, kwargs, func(*args, **kwargs), noisy)
+
+    def _unrecognised(self, func: Any, args: Any, kwargs: Any) -> Any:
         self.report.unrecognised()
         site = current().site("torch.rand(...) < p")
         site.rule = "none"
         if current().scored:
             raise ValueError(
-                f"{site.place}: uniform numbers are compared that are used a second time: their "
-                "log-probability is not known; draw by torch.bernoulli or torch.multinomial."
+                f"{site.place}: random numbers that are not uniform, or are used a second time, "
+                "are compared with a tensor that carries a gradient: their log-probability is not "
+                "known; draw by torch.bernoulli or torch.multinomial."
             )
         return func(*args, **kwargs)
 
@@ -167,6 +207,8 @@ def _binomial(func: Any, args: Any, kwargs: Any) -> Tensor:
 def _bernoulli(func: Any, args: Any, kwargs: Any) -> Tensor:
     if len(args) > 1 or "p" in kwargs or "out" in kwargs:  # a number is no parameter
         result: Tensor = func(*args, **kwargs)
+        site = current().site("Bernoulli")
+        site.rule, site.shape = "none", tuple(result.shape)
         return result
     return current().draw(Bernoulli(args[0], validate_args=False), partial(func, *args, **kwargs))
 
@@ -192,6 +234,17 @@ def _fill(target: Tensor, law: Any, plain: Any, shift: int = 0) -> Tensor:
     drawn = current().draw(law, lambda: plain().clone())
     with quiet():
         return target.copy_(drawn + shift)
+
+
+def _normal(func: Any, args: Any, kwargs: Any) -> Tensor:
+    """``torch.normal``, whose gradient torch takes to be 0."""
+    given = dict(zip(("mean", "std"), args, strict=False)) | kwargs
+    mean, std = given.get("mean", 0.0), given.get("std", 1.0)
+    if not any(True for _ in moving((mean, std))):
+        result: Tensor = func(*args, **kwargs)
+        return result
+    law = Normal(mean, std, validate_args=False)
+    return current().draw(law, partial(func, *args, **kwargs), name="torch.normal")
 
 
 def _multinomial(func: Any, args: Any, kwargs: Any) -> Tensor:
@@ -234,4 +287,5 @@ _DRAWS = {
     "bernoulli": _bernoulli,
     "bernoulli_": _bernoulli_in_place,
     "multinomial": _multinomial,
+    "normal": _normal,
 }

@@ -1,0 +1,73 @@
+"""Uniform, normal and other continuous random numbers, and what is made of them.
+
+``torch.rand(n) < p`` is a Bernoulli draw, and is taken as one. Numbers that meet a parameter before
+they are compared or rounded (``floor(rand + p)``, the argmax of ``logits + gumbel``) are a draw,
+too, of a law that nobody told: such a place is known here, so that it can be named.
+"""
+
+from __future__ import annotations
+
+__all__ = ["SOURCES", "Noise"]
+
+from typing import Any
+
+from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
+
+SOURCES = frozenset(
+    [
+        *("rand", "rand_like", "uniform_", "randn", "randn_like", "normal_", "exponential_"),
+        *("log_normal_", "cauchy_"),
+    ]
+)
+
+
+class Noise:
+    """The continuous random numbers of a running program."""
+
+    def __init__(self) -> None:
+        self._uses = WeakTensorKeyDictionary()  # how often uniforms were compared; -1: no uniforms
+        self._any = False  # the length of a weak dictionary takes longer
+
+    def made(self, name: str, args: Any, kwargs: dict[str, Any], result: Tensor) -> None:
+        """Numbers have come from one of the :data:`SOURCES`."""
+        unit = name in ("rand", "rand_like") or (
+            name == "uniform_" and len(args) == 1 and not {"from", "to"} & set(kwargs)
+        )
+        self._uses[result] = 0 if unit else -1
+        self._any = True
+
+    def spoil(self, result: Any) -> None:
+        """Tensors hold random numbers that are not, or no longer, uniform on (0, 1)."""
+        if isinstance(result, list | tuple):
+            for part in result:
+                self.spoil(part)
+        elif isinstance(result, Tensor):
+            self._uses[result] = -1
+            self._any = True
+
+    def used(self, args: Any) -> bool:
+        """Whether there are random numbers among the arguments, which are spoilt by that."""
+        if not self._any:
+            return False
+        found = False
+        for value in args:
+            if isinstance(value, list | tuple):
+                found |= self.used(value)
+            elif isinstance(value, Tensor) and value in self._uses:
+                self._uses[value] = -1
+                found = True
+        return found
+
+    def known(self, value: Any) -> bool:
+        """Whether a tensor holds random numbers."""
+        return self._any and isinstance(value, Tensor) and value in self._uses
+
+    def compared(self, uniform: Any) -> int | None:
+        """How often numbers were compared before, -1 if used otherwise; ``None`` if not random."""
+        if not self._any or not isinstance(uniform, Tensor):
+            return None
+        uses: int | None = self._uses.get(uniform)
+        if uses is not None:
+            self._uses[uniform] = -1 if uses else 1
+        return uses

@@ -1,0 +1,85 @@
+"""Masks and indices in code that was written for integers: it runs, and keeps what has a slope."""
+
+import pytest
+import torch
+from torch.nn.functional import one_hot
+
+from gengs import CutGradientWarning, differentiable
+
+N = 20_000
+VALUES = torch.tensor([1.0, -2.0, 0.5])
+TABLE = torch.arange(6.0).reshape(2, 3)
+
+
+def drawn(p):
+    """Indices ``(N, 2)``, two a replicate."""
+    return torch.multinomial(p.expand(N, 3), 2, replacement=True)
+
+
+INDEXED = {
+    "gather": lambda i: VALUES.expand(N, 3).gather(1, i)[:, 0],
+    "gather by name": lambda i: VALUES.expand(N, 3).gather(dim=1, index=i)[:, 0],
+    "index_select": lambda i: VALUES.index_select(0, i[:, 0]),
+    "take": lambda i: VALUES.take(i)[:, 0],
+    "take_along_dim": lambda i: VALUES.expand(N, 3).take_along_dim(i, 1)[:, 0],
+    "scatter_add": lambda i: torch.zeros(N, 3).scatter_add(1, i, torch.ones(N, 2))[:, 0],
+    "scatter_add_": lambda i: torch.zeros(N, 3).scatter_add_(1, i, torch.ones(N, 2))[:, 0],
+    "scatter": lambda i: torch.zeros(N, 3).scatter(1, i, 1.0)[:, 0],
+    "index_add": lambda i: torch.zeros(3).index_add(0, i[:, 0], torch.ones(N))[i[:, 1]],
+}
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_a_drawn_index_is_an_index_and_says_so(name):
+    p = torch.tensor([0.2, 0.3, 0.5], requires_grad=True)
+    found = []
+    for block in (True, False):
+        torch.manual_seed(0)
+        if block:
+            with differentiable() as program:
+                found.append(INDEXED[name](drawn(p)) + 0 * p.sum())
+        else:
+            found.append(INDEXED[name](drawn(p.detach())))
+    assert torch.equal(*found)
+    with pytest.warns(CutGradientWarning, match="used as an index"):
+        program.loss(found[0]).mean().backward()
+
+
+REARRANGED = {
+    "[:, 0]": lambda i: i[:, 0],
+    "[..., 0]": lambda i: i[..., 0],
+    "select": lambda i: i.select(1, 1),
+    "unsqueeze": lambda i: i[:, :1].unsqueeze(-1)[:, 0, 0],
+    "t": lambda i: i.t()[1],
+    "flip": lambda i: i.flip(1)[:, 0],
+    "clone": lambda i: i.clone()[:, 0],
+    "gather": lambda i: i.gather(1, torch.ones(N, 1, dtype=torch.long))[:, 0],
+    "narrow": lambda i: i.narrow(1, 0, 1).squeeze(1),
+    "view": lambda i: i[:, :1].reshape(-1),
+}
+
+
+@pytest.mark.parametrize("name", REARRANGED)
+def test_an_index_keeps_its_categories_when_it_is_rearranged(name):
+    """d/d logits of E v[i] is p (v - E v), at 5 standard errors."""
+    logits = torch.tensor([0.3, -0.2, 0.9], requires_grad=True)
+    p = logits.softmax(-1)
+    with differentiable() as program:
+        index = REARRANGED[name](drawn(p))
+        z = one_hot(index, 3).float() @ VALUES
+    (found,) = torch.autograd.grad(program.loss(z).mean(), logits)
+    p = p.detach()
+    assert ((found - p * (VALUES - p @ VALUES)).abs() < 5 * 3 / N**0.5).all()
+    assert torch.equal(z.detach(), VALUES[index])
+
+
+def test_values_of_a_mask_may_be_gathered():
+    p = torch.full((N, 3), 0.3, requires_grad=True)
+    order = torch.tensor([2, 0]).expand(N, 2)
+    with differentiable() as program:
+        mask = torch.rand(N, 3) < p
+        picked = mask.long().gather(1, order)
+        spread = torch.zeros(N, 3, dtype=torch.long).scatter_add(1, order, picked)
+        z = (spread @ torch.tensor([1, 5, 7])).float()
+    (found,) = torch.autograd.grad(program.loss(z).sum(), p)
+    torch.testing.assert_close(found.mean(0), torch.tensor([1.0, 0.0, 7.0]), atol=0.3, rtol=0)
