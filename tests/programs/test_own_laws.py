@@ -141,7 +141,13 @@ def test_other_laws_without_a_slope_say_so():
         def log_prob(self, value):
             return super().log_prob(value) - 1
 
+    class Growing(Poisson):
+        def log_prob(self, value):
+            return value * self.rate.log()
+
     with differentiable():
+        with pytest.raises(ValueError, match="Growing has a log_prob that is not normalised"):
+            Growing(rate).sample()  # the search for its end would not end
         with pytest.raises(TypeError, match=r"test_own_laws.py:\d+: VonMises is continuous"):
             VonMises(rate, rate).sample()
         with pytest.raises(TypeError, match=r"test_own_laws.py:\d+: Shifted draws vectors"):

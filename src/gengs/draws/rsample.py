@@ -34,9 +34,11 @@ from torch.distributions import (
 )
 from torch.types import _size
 
+from ..distributions.families import Family, family_of
 from ..distributions.finite import Finite
 from ..distributions.gumbel import log_exponential
 from ..distributions.tails import log_success_and_failure
+from ..distributions.tracing import any_of
 from ..distributions.truncation import as_finite
 from .count_slopes import FAMILIES
 from .ordered_table import VALLEY, midcdf_from_table, move_in_table
@@ -227,7 +229,30 @@ def _table_of(law: Distribution) -> Finite:
             f"{name} draws vectors with a sample() or log_prob of its own, for which no slope is "
             "known; make it a gengs.Finite on its vectors, or use RLOO."
         )
+    _refuse_growing(law)
     return as_finite(law)
+
+
+def _refuse_growing(law: Distribution) -> None:
+    """Raise for a ``log_prob`` of somebody's own that gives a few integers more than all the mass.
+
+    The search for a window would not end where probabilities grow from one integer to the next.
+    """
+    family = family_of(law) if not law.event_shape else None
+    if type(family) is not Family:  # closed forms are normalised
+        return
+    first = family.lower if family.lower is not None else -32
+    total = (
+        family.log_pmf(first + torch.arange(64, device=family.like.device))
+        .detach()
+        .logsumexp(-1)
+        .exp()
+    )
+    if any_of(total > 1.001):
+        raise ValueError(
+            f"{type(law).__name__} has a log_prob that is not normalised: the probabilities of 64 "
+            f"integers sum to {total.max().item():.4g}."
+        )
 
 
 def _on_a_lattice(law: Distribution) -> bool:

@@ -1,10 +1,10 @@
 """Absorbing states: a count stays put where earlier draws have ended what it counts.
 
 Where draws have brought a rate to 0 (nobody is infected any more), one more would start everything
-anew, and the linear path would let that grow without bound from step to step: 300-fold in an
-epidemic among ten people. There the slope is left out. Where nothing is absorbing (somebody comes
-in from outside, and the rate does not stay 0) that is an error, which the path cannot tell from the
-other case while the program runs. So it is said how often it was done.
+anew, and the linear path would let that grow without bound from step to step. There the slope is
+left out. Where nothing is absorbing (somebody comes in from outside, and the rate does not stay 0)
+that is an error, which the path cannot tell from the other case while the program runs. So it is
+said how often it was done.
 """
 
 from __future__ import annotations
