@@ -2,6 +2,7 @@
 
 import gc
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -115,6 +116,21 @@ def test_the_watch_ends_with_the_program():
     with pytest.raises(ZeroDivisionError), differentiable():
         1 / 0  # noqa: B018
     assert _len_torch_function_stack() == 0
+
+
+def test_a_loss_in_another_thread_leaves_no_watch_behind():
+    rate = torch.full((5,), 3.0, requires_grad=True)
+    with ThreadPoolExecutor(1) as pool:
+
+        def simulate():
+            with differentiable() as program:
+                z = torch.poisson(rate)
+            return program, z, _len_torch_function_stack()
+
+        for _ in range(3):
+            program, z, modes = pool.submit(simulate).result()
+            program.loss(z).mean().backward()
+            assert modes == 1
 
 
 @pytest.mark.parametrize("around", [Named, lambda: torch.device("cpu")], ids=["mode", "device"])

@@ -6,7 +6,7 @@ tasks that take turns), and a watch outlives its block: both take their own mode
 
 from __future__ import annotations
 
-__all__ = ["remove", "sink"]
+__all__ = ["modes", "remove", "sink"]
 
 import torch
 from torch.overrides import (
@@ -15,6 +15,11 @@ from torch.overrides import (
     _pop_mode,
     _push_mode,
 )
+
+
+def modes() -> list[TorchFunctionMode]:
+    """What stands on this thread's stack, the bottom first."""
+    return list(_get_current_function_mode_stack())
 
 
 def remove(mode: TorchFunctionMode) -> None:
@@ -34,5 +39,5 @@ def sink(mode: TorchFunctionMode) -> None:
 
 def _without(mode: TorchFunctionMode) -> list[TorchFunctionMode]:
     """Empty the stack; what stood there, the bottom first, without ``mode``."""
-    popped = [_pop_mode() for _ in _get_current_function_mode_stack()]
+    popped = [_pop_mode() for _ in modes()]
     return [other for other in reversed(popped) if other is not mode]

@@ -16,7 +16,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from .active import current, noting, quiet, watching
 from .cut_report import CutGradientWarning, CutReport
 from .cuts import ending, moving, no_derivative, tensors_in
-from .mode_stack import remove, sink
+from .mode_stack import modes, remove, sink
 from .noise import SOURCES, Noise
 from .twins import Twins
 
@@ -36,6 +36,13 @@ class Watch(TorchFunctionMode):
         self._smooth: set[str] = set()  # names of functions that were seen to end nothing
         self._picks = False  # the length of a weak dictionary takes longer
         self._open = self._lingers = True
+
+    def __enter__(self) -> Watch:
+        for mode in modes():  # those whose loss was asked for in another thread
+            if isinstance(mode, Watch) and not (mode._open or mode._lingers):
+                remove(mode)
+        super().__enter__()
+        return self
 
     def __exit__(self, *error: object) -> None:
         """The block has ended."""
