@@ -8,7 +8,10 @@ from torch.distributions import Distribution
 
 
 def pytest_configure(config):
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests send it, also where nohup runs them
+    # tests send these to commands, also where nohup or a shell's background job runs the tests
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     torch.set_num_threads(1)  # workers share the cores; results do not depend on their number
 
 

@@ -75,7 +75,7 @@ def test_the_same_command_gives_the_same_bytes(tmp_path):
         (["--learning-rate", "-1"], "positive, finite number for --learning-rate, but got -1.0"),
         (["--temperature", "0", "1"], "for --temperature, but got 0.0 1.0"),
         (["--prior", "poisson(-1)"], "expected poisson with rate >= 0, but got 'poisson(-1)'"),
-        (["--prior", "categorical(3)"], "expected categorical with a list of numbers"),
+        (["--prior", "categorical(3)"], "expected a list of numbers as the parameters of"),
         (["--prior", "binomial(2.5, 0.5)"], "an integer total_count"),
     ],
 )

@@ -77,6 +77,8 @@ class Family:
         upper: The largest possible integers, ``(*batch, 1)``, ``None`` where there is none.
     """
 
+    looks = False  # whether its formulas take a look at the data, which is for when a law is made
+
     def __init__(self, law: Distribution, lower: int | None = None, upper: Tensor | None = None):
         self.law, self.lower, self.upper = law, lower, upper
         self.batch_shape = torch.Size(law.batch_shape)  # other libraries' laws may have a tuple

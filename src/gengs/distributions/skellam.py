@@ -132,6 +132,8 @@ def _half_width(peak: Tensor) -> int:
 class _SkellamFamily(Family):
     """What a truncation asks for: the law's own PMF, and tails from those of the two counts."""
 
+    looks = True
+
     def __init__(self, law: Skellam) -> None:
         super().__init__(law)
         self.rates = law.rate_up.double().unsqueeze(-1), law.rate_down.double().unsqueeze(-1)

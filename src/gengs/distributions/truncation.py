@@ -195,6 +195,8 @@ def _cut(family: Family, window: Window, validate: bool) -> Finite:
     law.certificate = Certificate(family, window)
     atoms = k.to(torch.promote_types(like.dtype, torch.float32))
     law.set_table(atoms, logits, 0, like.dtype, validate)
+    if family.looks:
+        law.given_probs = family.clipped_pmf(atoms, logits)
     return law
 
 
