@@ -670,3 +670,23 @@ def test_sites_are_listed():
     first, second = program.sites
     assert (first.law, first.shape, first.rule) == ("Poisson", (5,), "MidCDF")
     assert second.rule == "none" and "test_program.py:" in str(second)
+
+
+def test_nothing_is_left_of_a_block_whose_end_fails(monkeypatch):
+    sample = Poisson.sample
+    program = differentiable()
+    program.__enter__()
+    end = program.watch.__exit__
+
+    def fail(*error):
+        end(*error)
+        raise RuntimeError("the end")
+
+    monkeypatch.setattr(type(program.watch), "__exit__", lambda self, *error: fail(*error))
+    with pytest.raises(RuntimeError, match="the end"):
+        program.__exit__(None, None, None)
+    monkeypatch.undo()
+    assert Poisson.sample is sample
+    with differentiable() as another:  # an outermost block again
+        z = torch.poisson(torch.ones(3, requires_grad=True))
+    another.loss(z)

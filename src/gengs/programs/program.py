@@ -143,10 +143,12 @@ class Program:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self.watch is not None:
-            self.watch.__exit__(kind, error, trace)
-        restore_laws()
-        leave(self)
+        try:
+            if self.watch is not None:
+                self.watch.__exit__(kind, error, trace)
+        finally:  # nothing of a block outlives it
+            restore_laws()
+            leave(self)
 
     @property
     def sites(self) -> tuple[Site, ...]:
