@@ -221,8 +221,8 @@ def _table_of(law: Distribution) -> Finite:
         )
     if not _on_a_lattice(law):
         raise TypeError(
-            f"{name} is continuous and has no rsample of its own, so its draws have no slope; "
-            "use RLOO or REINFORCE, which need its log_prob only."
+            f"{name} is continuous: the mid-CDF rule needs a law with a PMF. Draw by the law's own "
+            "rsample where it has one; RLOO and REINFORCE need its log_prob only."
         )
     if isinstance(law, OneHotCategorical | Multinomial):
         raise TypeError(
