@@ -44,6 +44,17 @@ def test_labels_are_filled_from_settings(tmp_path):
     assert plan.runs[0].labels["data"] == "{ }{"  # only a setting's name in braces is special
 
 
+def test_an_entry_has_its_own_grid_and_labels(tmp_path):
+    entry = 'grid = { seed = [0, 1] }\nlabels = { column = "ours", row = "{prior}" }\n'
+    *_, first, second = study(tmp_path, GOOD + entry).runs
+    assert (first.config.seed, second.config.seed) == (0, 1)
+    assert first.labels == {"table": "mine", "column": "ours", "row": "poisson(2)"}
+    with pytest.raises((TypeError, ValueError), match=r"runs.*1.*did you mean 'column'"):
+        study(tmp_path, GOOD + 'labels = { colum = "ours" }\n')
+    with pytest.raises(ValueError, match="'estimator' has one value, and a list of them in"):
+        study(tmp_path, GOOD + 'grid = { estimator = ["GenGS"] }\n')
+
+
 def test_one_run(tmp_path):
     (run,) = study(tmp_path, 'experiment = "measure"').runs
     assert run.experiment == "measure" and run.config.seed == 0
@@ -60,7 +71,7 @@ def test_one_run(tmp_path):
         ('experiment = "vae"\n[grid]\nepoch = [3]', "did you mean 'epochs'"),
         ('experiment = "vae"\n[grid]\nepochs = 3', r"expected list for .*grid\['epochs'\]"),
         ('experiment = "vae"\n[grid]\nepochs = []', "expected a list for 'epochs'"),
-        ('experiment = "vae"\n[base]\nepochs = 1\n[grid]\nepochs = [1]', r"in \[base\] and in"),
+        ('experiment = "vae"\n[base]\nepochs = 1\n[grid]\nepochs = [1]', r"a list of them in"),
         ('experiment = "vae"\n[base]\nepochs = "x"', "expected int"),
         ('experiment = "vae"\n[grid]\nseed = [1, 1]', "twice"),
         ('experiment = "vae"\n[labels]\nrows = "x"', "did you mean 'row'"),

@@ -232,8 +232,8 @@ class Loop:
         if self.run is None:
             return
         self.run.records.append({"kind": kind, "step": self.step, **values})
-        seconds = time.monotonic() - self.clock
-        self.run.timings.append({"kind": kind, "step": self.step, "seconds": seconds})
+        now = {"seconds": time.monotonic() - self.clock, "cpu_seconds": time.process_time()}
+        self.run.timings.append({"kind": kind, "step": self.step, **now})
         if self.tensorboard is None:
             return
         for name, value in values.items():

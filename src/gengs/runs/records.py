@@ -3,7 +3,7 @@
 ====================  ==========================================================================
 config.json           the experiment, its configuration, versions, seed, threads, exact command
 records.jsonl         what was measured, one JSON object a line; the same bytes for the same run
-timings.jsonl         wall-clock times, which no two runs share
+timings.jsonl         wall-clock and processor times, which no two runs share
 checkpoint.pt         where to continue; plain data, written atomically
 weights.safetensors   the trained weights, when the run is done
 complete.json         written last: the number of records, and a checksum of each file

@@ -15,6 +15,8 @@
 
     [[runs]]                     # more runs, each on top of [base]
     estimator = "RLOO(4)"
+    grid = { seed = [0, 1] }     # a run for each combination, here too
+    labels = { column = "ours" } # in place of those below
 
     [labels]                     # the table: words in braces are settings
     row = "{prior}"
@@ -49,6 +51,14 @@ class _Labels:
 
 
 @dataclass(frozen=True)
+class _Entry:
+    """What an entry of ``[[runs]]`` has beside its settings."""
+
+    grid: dict[str, list[Any]] = field(default_factory=dict)
+    labels: _Labels = field(default_factory=_Labels)
+
+
+@dataclass(frozen=True)
 class _StudyFile:
     experiment: str
     name: str | None = None
@@ -75,35 +85,48 @@ def read_study(path: str | Path) -> Plan:
         raise ValueError(f"expected a name of letters, digits, '.', '_', '-', but got {name!r}.")
     templates = {"table": name, **_templates(file)}
     runs = []
-    for settings, section in _settings(file, path):
+    for settings, own, section in _settings(file, path):
         try:
             run = PlannedRun(file.experiment, settings)
             values = to_json(run.config)
-            labels = {label: _filled(text, values) for label, text in templates.items()}
+            labels = {label: _filled(text, values) for label, text in (templates | own).items()}
             runs.append(PlannedRun(file.experiment, run.config, labels))
         except (TypeError, ValueError) as error:
             raise type(error)(f"{path} {section}: {error}") from error
     return Plan(name, "custom", tuple(runs))
 
 
-def _settings(file: _StudyFile, path: Path) -> Iterator[tuple[dict[str, Any], str]]:
-    """The settings of each run, and where they come from."""
-    for key, values in file.grid.items():
-        if not values:
-            raise ValueError(f"expected a list for {key!r} in {path} [grid], but it is empty.")
-        if key in file.base:
-            raise ValueError(f"{key!r} is in [base] and in [grid] of {path}.")
+def _settings(file: _StudyFile, path: Path) -> Iterator[tuple[dict[str, Any], dict[str, str], str]]:
+    """The settings of each run, its own labels, and where they come from."""
     if file.grid or not file.runs:
-        for point in itertools.product(*file.grid.values()):
-            yield {**file.base, **dict(zip(file.grid, point, strict=True))}, "[base] and [grid]"
-    for number, settings in enumerate(file.runs, 1):
-        yield {**file.base, **settings}, f"[[runs]] {number}"
+        for settings in _combinations(file.base, file.grid, f"{path} [grid]"):
+            yield settings, {}, "[base] and [grid]"
+    for number, given in enumerate(file.runs, 1):
+        section = f"[[runs]] {number}"
+        own = {key: given[key] for key in ("grid", "labels") if key in given}
+        entry = from_json(_Entry, own, f"{path} {section}")
+        fixed = {key: value for key, value in given.items() if key not in own}
+        labels = {label: text for label, text in vars(entry.labels).items() if text is not None}
+        for settings in _combinations(fixed, entry.grid, f"{path} {section} grid"):
+            yield {**file.base, **settings}, labels, section
+
+
+def _combinations(
+    base: dict[str, Any], grid: dict[str, list[Any]], where: str
+) -> Iterator[dict[str, Any]]:
+    for key, values in grid.items():
+        if not values:
+            raise ValueError(f"expected a list for {key!r} in {where}, but it is empty.")
+        if key in base:
+            raise ValueError(f"{key!r} has one value, and a list of them in {where}.")
+    for point in itertools.product(*grid.values()):
+        yield {**base, **dict(zip(grid, point, strict=True))}
 
 
 def _templates(file: _StudyFile) -> dict[str, str]:
     """The labels, with ``{setting}`` where a setting's value belongs."""
     names = itertools.chain(file.grid, *file.runs)
-    varied = dict.fromkeys(name for name in names if name not in ("seed", "data"))
+    varied = dict.fromkeys(n for n in names if n not in ("seed", "data", "grid", "labels"))
     column, *rows = varied or ("seed",)
     usual = {"column": f"{{{column}}}"}
     if rows:
