@@ -33,6 +33,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -40,8 +41,9 @@ from torch import Tensor, nn
 from torch.distributions import Binomial, Distribution
 from torch.types import _size
 
-from .checked_cost import BoundaryWarning, CheckedCost, Cost, StepCostWarning
-from .factors import Factors
+from ..distributions.tracing import not_finite
+from .checked_cost import CheckedCost, Cost, StepCostWarning
+from .factors import BoundaryWarning, Factors
 
 
 class Estimator(nn.Module, ABC):
@@ -108,16 +110,15 @@ class Estimator(nn.Module, ABC):
         """
         factors = Factors(q, self._name, context)
         checked = CheckedCost(cost, factors)
-        boundary = None
-        if self.training and torch.is_grad_enabled():
+        if trains := self.training and torch.is_grad_enabled():
             self._refuse_totals(factors.law)
-            result = self._estimate(checked, factors)
-            if not self._moves_off_boundaries(factors):
-                boundary = factors.boundary()
-        else:
-            result = self._evaluate(checked, factors)
+        result = (self._estimate if trains else self._evaluate)(checked, factors)
         if factors.validate:
-            checked.look(result, boundary)
+            wrong = f"{self._name}: the estimate is NaN or infinite."
+            factors.doubts.append((not_finite(result), partial(FloatingPointError, wrong)))
+            if trains and not self._moves_off_boundaries(factors):
+                factors.doubt_boundary()
+            factors.settle()
         return result
 
     def _moves_off_boundaries(self, factors: Factors) -> bool:
@@ -161,8 +162,7 @@ class Pathwise(Estimator):
         factors = Factors(law, self._name)
         self._refuse_totals(factors.law)
         drawn = self._draw(factors, torch.Size(sample_shape))
-        if factors.validate:
-            factors.settle()
+        factors.settle()
         return drawn
 
     @abstractmethod

@@ -10,7 +10,11 @@ log-probabilities ``(*batch, *factors, n)``.
 
 from __future__ import annotations
 
-__all__ = ["Factors"]
+__all__ = ["BoundaryWarning", "Factors"]
+
+import warnings
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -34,6 +38,10 @@ from ..distributions.tracing import any_of, tensors_of, validates
 from ..distributions.truncation import as_finite
 
 
+class BoundaryWarning(UserWarning):
+    """A parameter lies on a boundary where the estimator has no one-sided derivative."""
+
+
 class Factors:
     """A law of independent factors.
 
@@ -47,6 +55,7 @@ class Factors:
         batch: The shape of the result of an expectation.
         shape: The shape of one latent vector, in factors.
         validate: Whether costs and gradients are checked.
+        doubts: What must not be true of the data, and the error or warning that says it.
     """
 
     def __init__(self, q: Distribution, owner: str, context: Tensor | None = None) -> None:
@@ -55,7 +64,7 @@ class Factors:
                 f"{owner}.expect expects a torch distribution as `q`, but got {type(q).__name__}."
             )
         self.validate = validates(vars(q).get("_validate_args"))
-        self.doubts: list[tuple[Tensor, str]] = []  # what must not be true, and what to say if so
+        self.doubts: list[tuple[Tensor, Callable[[], Exception]]] = []
         factor_dims = 0
         while isinstance(q, Independent):
             factor_dims += q.reinterpreted_batch_ndims
@@ -107,10 +116,27 @@ class Factors:
         return draws if draws.is_floating_point() else draws.to(self._parameter_dtype())
 
     def settle(self) -> None:
-        """Raise the first doubt that is true."""
-        for doubt, sentence in self.doubts:
-            if any_of(doubt):
-                raise ValueError(sentence)
+        """One look at all doubts together; raise, or warn of, those that are true."""
+        if not self.validate or not self.doubts or not any_of(*(flag for flag, _ in self.doubts)):
+            return
+        for flag, word in self.doubts:
+            if any_of(flag):
+                said = word()
+                if not isinstance(said, Warning):
+                    raise said
+                warnings.warn(said, stacklevel=3)
+
+    def doubt_boundary(self) -> None:
+        """Warn, when doubts are settled, of elements on a boundary of their parameters."""
+        boundary = self.boundary()
+        if boundary is not None:
+            sentence = (
+                f"{self.owner}: some parameter of {type(self.law).__name__} lies on a boundary (a "
+                "rate of 0, a probability of 0 or 1), from which a draw never leaves: the gradient "
+                "there is not the one-sided derivative. Exact has it; MidCDF and FiniteDifference "
+                "have it for counts."
+            )
+            self.doubts.append((boundary, partial(BoundaryWarning, sentence)))
 
     def boundary(self) -> Tensor | None:
         """Which elements sit on a boundary of their parameters; ``None`` where none can."""
