@@ -60,9 +60,9 @@ class Estimator(nn.Module, ABC):
     # ------------------------------------------------- facts; the catalogue and the tests read them
     paper_name: ClassVar[str]
     """What the literature calls it."""
-    unbiased: bool
+    unbiased: bool = True
     """Whether the expected gradient is exact."""
-    needs_cost_gradient: ClassVar[bool]
+    needs_cost_gradient: ClassVar[bool] = False
     """Whether the cost must be differentiable in the values."""
     learns: ClassVar[bool] = False
     """Whether it has parameters of its own."""

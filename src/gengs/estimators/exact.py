@@ -40,8 +40,6 @@ class Exact(Estimator):
     """
 
     paper_name = "Exact"
-    unbiased = True
-    needs_cost_gradient = False
     needs = "few joint outcomes"
     one_sided = True
     always_shown = ("tolerance",)

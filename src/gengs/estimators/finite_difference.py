@@ -58,8 +58,6 @@ class FiniteDifference(Estimator):
     """
 
     paper_name = "Finite differences"
-    unbiased = True
-    needs_cost_gradient = False
     needs = "numbers as atoms"
     one_sided = True
     year = 2020

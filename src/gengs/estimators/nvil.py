@@ -56,7 +56,6 @@ class NVIL(Estimator):
 
     paper_name = "NVIL"
     unbiased = False
-    needs_cost_gradient = False
     learns = True
     vmaps = False
     year = 2014

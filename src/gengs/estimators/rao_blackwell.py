@@ -48,8 +48,6 @@ from .without_replacement import (
 class _SumAndSample(Estimator):
     """Shared by both: weights of joint outcomes that sum to one, and their surrogate."""
 
-    unbiased = True
-    needs_cost_gradient = False
     needs = "any law, as a table of atoms"
     always_shown = ("k",)
 

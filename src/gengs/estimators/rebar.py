@@ -72,7 +72,6 @@ class REBAR(Estimator):
     """
 
     paper_name = "REBAR"
-    unbiased = True
     needs_cost_gradient = True
     learns = True
     vmaps = compiles = False

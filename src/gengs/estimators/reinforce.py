@@ -37,8 +37,6 @@ class REINFORCE(Estimator):
     """
 
     paper_name = "RF"
-    unbiased = True
-    needs_cost_gradient = False
     year = 1992
     reference = "Williams, Simple Statistical Gradient-Following Algorithms"
 
@@ -57,8 +55,6 @@ class RLOO(Estimator):
     """
 
     paper_name = "RF*"
-    unbiased = True
-    needs_cost_gradient = False
     year = 2019
     reference = "Kool et al., Buy 4 REINFORCE Samples, Get a Baseline for Free!"
 

@@ -25,8 +25,7 @@ from torch.distributions import (
 )
 
 from ..distributions.skellam import Skellam
-from .base import Estimator
-from .catalogue import ALL
+from . import ALL, Estimator
 
 
 def parse_call(text: str) -> tuple[str, list[Any], dict[str, Any]]:

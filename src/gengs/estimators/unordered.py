@@ -57,8 +57,6 @@ class UnOrd(Estimator):
     """
 
     paper_name = "UnOrd"
-    unbiased = True
-    needs_cost_gradient = False
     needs = "any law, as a table of atoms"
     always_shown = ("k",)
     year = 2020

@@ -46,8 +46,6 @@ class VIMCO(Estimator):
     """
 
     paper_name = "VIMCO"
-    unbiased = True
-    needs_cost_gradient = False
     objective = "multi-sample bound"
     year = 2016
     reference = "Mnih & Rezende, Variational Inference for Monte Carlo Objectives"
