@@ -17,10 +17,14 @@ from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 from torch.distributions import Distribution
 
+from ..distributions.tracing import tensors_of
+
 
 def leaves_of(law: Distribution) -> list[Tensor]:
     """The leaf tensors with a gradient that the law was built from, in a fixed order."""
-    nodes = [get_gradient_edge(tensor).node for tensor in _tensors(law) if tensor.requires_grad]
+    nodes = [
+        get_gradient_edge(tensor).node for *_, tensor in tensors_of(law) if tensor.requires_grad
+    ]
     leaves: dict[int, Tensor] = {}
     seen: set[Any] = set()
     for node in nodes:  # it grows: breadth first
@@ -49,7 +53,7 @@ def pull_back(
             continue
         size = original.numel()
         if size > replicates:
-            rows = _pulled(original, leaves, gradient)
+            rows = _pulled(original, leaves, gradient.reshape(replicates, *original.shape))
         else:
             basis = torch.eye(size, dtype=original.dtype).reshape(size, *original.shape)
             jacobian = _pulled(original, leaves, basis)
@@ -81,41 +85,22 @@ def split_parameters(
 ) -> tuple[Distribution, list[Tensor], list[Tensor]]:
     """``replicates`` copies of a law side by side, each with gradients of its own.
 
-    Beside it its leaves, of shape ``(replicates, ...)``, and for each of them the law's own tensor,
-    with the graph back to what it was built from.
+    Beside it its leaves, of shape ``(replicates, ...)``, and for each of them the same tensor of a
+    single copy, ``(1, ...)``, with the graph back to what the law was built from.
     """
-    expanded = law.expand(torch.Size([replicates]) + law.batch_shape)
-    tensors: list[Tensor] = []
-    originals: list[Tensor] = []
-    twins: dict[int, Any] = {}
+    many, one = (law.expand(torch.Size([n]) + law.batch_shape) for n in (replicates, 1))
+    pairs = zip(tensors_of(many), tensors_of(one), strict=True)
+    originals = {id(tensor): of_one for (*_, tensor), (*_, of_one) in pairs if tensor.requires_grad}
+    leaves: dict[int, Tensor] = {}
 
-    def twin(value: Any, original: Any) -> Any:
-        """A copy of ``value``, a part of the expanded law, beside the same part of the law."""
-        if id(value) in twins:
-            return twins[id(value)]
-        result = value
-        if isinstance(value, Tensor) and value.requires_grad:
-            result = value.detach().clone().requires_grad_()
-            tensors.append(result)
-            originals.append(original)
-        elif isinstance(value, Distribution):
+    def cut(value: Any) -> Any:
+        """A law whose tensors are leaves, one for each tensor that it holds under several names."""
+        if isinstance(value, Distribution):
             result = object.__new__(type(value))
-            # by getattr: what the copy holds, the law may make when asked
-            # aliases last: after `expand`, a law's _param may be another parameter than before
-            for name in sorted(value.__dict__, key=lambda name: name.startswith("_")):
-                made = "probs" if name == "given_probs" else name
-                result.__dict__[name] = twin(value.__dict__[name], getattr(original, made, None))
-        twins[id(value)] = result
-        return result
+            result.__dict__ |= {name: cut(part) for name, part in vars(value).items()}
+            return result
+        if id(value) in originals and id(value) not in leaves:
+            leaves[id(value)] = value.detach().clone().requires_grad_()
+        return leaves.get(id(value), value)
 
-    return twin(expanded, law), tensors, originals
-
-
-def _tensors(law: Distribution) -> list[Tensor]:
-    found: list[Tensor] = []
-    for value in law.__dict__.values():
-        if isinstance(value, Tensor):
-            found.append(value)
-        elif isinstance(value, Distribution):
-            found.extend(_tensors(value))
-    return found
+    return cut(many), list(leaves.values()), [originals[key] for key in leaves]
