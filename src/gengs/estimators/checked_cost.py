@@ -7,14 +7,15 @@ draw.
 
 from __future__ import annotations
 
-__all__ = ["CheckedCost", "Cost", "StepCostWarning", "leads_to"]
+__all__ = ["CheckedCost", "Cost", "StepCostWarning", "graph_of", "leads_to"]
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import get_gradient_edge
 
 from ..distributions.tracing import any_of, inside_transform, inspectable, not_finite
 from .factors import Factors
@@ -116,16 +117,18 @@ def _refuse_bad_gradient(owner: str, grad: Tensor | None) -> None:
 
 def leads_to(costs: Tensor, values: Tensor) -> bool:
     """Whether a gradient of ``costs`` reaches ``values``; a decoder's own weights do not count."""
-    nodes, seen, goal = [costs.grad_fn], set(), values.grad_fn
-    while nodes:
-        node = nodes.pop()
-        if node is goal:
-            return True
-        if node is not None and node not in seen:
+    return get_gradient_edge(values).node in graph_of(costs)
+
+
+def graph_of(*tensors: Tensor) -> Iterator[Any]:
+    """The nodes of the autograd graph behind ``tensors``, breadth first."""
+    nodes = [get_gradient_edge(tensor).node for tensor in tensors if tensor.requires_grad]
+    seen = set()
+    for node in nodes:  # it grows
+        if node not in seen:
             seen.add(node)
-            # a layer's weights come after its inputs: the way to the values is found without them
-            nodes.extend(following for following, _ in reversed(node.next_functions))
-    return False
+            yield node
+            nodes += [following for following, _ in node.next_functions if following is not None]
 
 
 def not_differentiable(owner: str) -> TypeError:

@@ -99,8 +99,8 @@ class REBAR(Estimator):
         law = factors.finite
         if not is_eager(law.logits):
             raise RuntimeError(
-                f"{self._name} differentiates its own gradient, which torch.compile and torch.func "
-                "do not allow inside of them; call it outside, or use RLOO or UnOrd."
+                f"{factors.owner} differentiates its own gradient, which torch.compile and "
+                "torch.func do not allow inside of them; call it outside, or use RLOO or UnOrd."
             )
         logits = law.logits.where(law.logits > -torch.inf, _NEVER)
         table = logits.detach()  # (*batch, *factors, n)

@@ -14,26 +14,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.graph import get_gradient_edge
 from torch.distributions import Distribution
 
 from ..distributions.tracing import tensors_of
+from ..estimators.checked_cost import graph_of
 
 
 def leaves_of(law: Distribution) -> list[Tensor]:
     """The leaf tensors with a gradient that the law was built from, in a fixed order."""
-    nodes = [
-        get_gradient_edge(tensor).node for *_, tensor in tensors_of(law) if tensor.requires_grad
-    ]
-    leaves: dict[int, Tensor] = {}
-    seen: set[Any] = set()
-    for node in nodes:  # it grows: breadth first
-        if node not in seen:
-            seen.add(node)
-            if isinstance(leaf := getattr(node, "variable", None), Tensor):
-                leaves[id(leaf)] = leaf
-            nodes += [following for following, _ in node.next_functions if following is not None]
-    return list(leaves.values())
+    nodes = graph_of(*(tensor for *_, tensor in tensors_of(law)))
+    return [node.variable for node in nodes if hasattr(node, "variable")]
 
 
 def pull_back(
