@@ -9,18 +9,16 @@ from __future__ import annotations
 __all__ = ["main"]
 
 import atexit
-import functools
 import json
-import operator
 import os
 import sys
 import threading
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 from . import __version__
 from .runs.interruption import stoppable
@@ -139,18 +137,6 @@ def _command(name: str) -> Any:
     return getattr(import_module(f".{module}", __package__), kind)
 
 
-def _menu() -> Any:
-    """All commands without their options."""
-    import tyro
-
-    texts = {name: _command(name).__doc__ for name in COMMANDS}
-    kinds = [
-        Annotated[make_dataclass("Menu", []), tyro.conf.subcommand(name, description=text)]
-        for name, text in texts.items()
-    ]
-    return functools.reduce(operator.or_, kinds)
-
-
 def _run(arguments: list[str] | None) -> int:
     try:
         import tyro
@@ -169,9 +155,12 @@ def _run(arguments: list[str] | None) -> int:
             0 if rest[:1] in (["-h"], ["--help"]) else 2,
         )
     options = (tyro.conf.OmitArgPrefixes,)
-    if name not in COMMANDS:  # help, or a mistake: the names are enough
+    if name not in COMMANDS:  # help, or a mistake
+        kinds = {name: _command(name) for name in COMMANDS}
         about = "Backpropagate through any discrete distribution."
-        tyro.cli(_menu(), prog="gengs", description=about, args=arguments, config=options)
+        tyro.extras.subcommand_cli_from_dict(
+            kinds, prog="gengs", description=about, args=arguments, config=options
+        )
         return 2
     kind = _command(name)
     command = tyro.cli(

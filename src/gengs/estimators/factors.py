@@ -54,6 +54,7 @@ class Factors:
         law: The factors' law, of batch shape ``batch + factors``.
         batch: The shape of the result of an expectation.
         shape: The shape of one latent vector, in factors.
+        event: The shape of one atom: empty for numbers.
         validate: Whether costs and gradients are checked.
         doubts: What must not be true of the data, and the error or warning that says it.
     """
@@ -77,12 +78,7 @@ class Factors:
         self.law = as_finite(q) if half else q
         self.owner, self.context = owner, context
         cut = len(q.batch_shape) - factor_dims
-        self.batch, self.shape = q.batch_shape[:cut], q.batch_shape[cut:]
-
-    @property
-    def event(self) -> torch.Size:
-        """The shape of one atom: empty for numbers."""
-        return self.law.event_shape
+        self.batch, self.shape, self.event = q.batch_shape[:cut], q.batch_shape[cut:], q.event_shape
 
     @lazy_property
     def finite(self) -> Finite:
