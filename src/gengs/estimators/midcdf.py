@@ -97,8 +97,6 @@ count families and ordered categories; this library for the rest"
         (slope,) = torch.autograd.grad(f.sum(), z, retain_graph=True)
         moves = move_factors(factors, z.detach(), self.debias)
         there, slope_there = cost.gradient(moves.values)
-        slope_there = slope_there.reshape(*moves.which.shape, -1)
-        slope_there = slope_there.gather(-1, moves.which.unsqueeze(-1)).squeeze(-1)
-        trapezoid = moves.step * (moves.pick(slope) + slope_there) / 2
+        trapezoid = moves.step * (moves.pick(slope) + moves.pick(slope_there)) / 2
         residual = moves.unfold(there) - f - trapezoid
         return attach(f.mean(0), (residual.detach() * moves.weight).sum(0).mean(0))

@@ -40,10 +40,9 @@ class Moves:
     """The weight of the difference, with gradient, scaled up where not all factors moved."""
 
     def pick(self, per_factor: Tensor) -> Tensor:
-        """Of a number for each factor, ``(S, *batch, *factors)``, those of the moved ones."""
-        lead = self.which.dim() - 1
-        flat = per_factor.reshape(*per_factor.shape[:lead], -1)
-        flat = flat.expand(len(self.which), *flat.shape)
+        """Of a number for each factor, of the draws or of the moved ones, those that moved."""
+        each = per_factor.unflatten(0, (-1, self.which.shape[1])).unsqueeze(-1)
+        flat = each.flatten(self.which.dim()).expand(*self.which.shape, -1)  # (C, S, *batch, F)
         return flat.gather(-1, self.which.unsqueeze(-1)).squeeze(-1)
 
     def unfold(self, costs: Tensor) -> Tensor:
