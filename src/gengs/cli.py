@@ -4,8 +4,6 @@ Commands are dataclasses with a ``run`` method; their field docs are the help. E
 sentence on standard error; exit code 2 for bad usage, 1 for anything else that went wrong.
 """
 
-from __future__ import annotations
-
 __all__ = ["main"]
 
 import atexit

@@ -26,8 +26,6 @@ References:
     | https://arxiv.org/abs/2602.03896 (the cubic step)
 """
 
-from __future__ import annotations
-
 __all__ = ["ArrivalTimes"]
 
 import math

@@ -15,8 +15,6 @@ small hook :meth:`Estimator._estimate` does the mathematics. An estimator whose 
 the draw itself is a :class:`Pathwise` one: its ``_draw`` is all it has to say.
 """
 
-from __future__ import annotations
-
 __all__ = [
     "BoundaryWarning",
     "Cost",

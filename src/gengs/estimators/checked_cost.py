@@ -5,8 +5,6 @@ Values are in doubt until one look, after the estimate, does for all evaluations
 draw.
 """
 
-from __future__ import annotations
-
 __all__ = ["CheckedCost", "Cost", "StepCostWarning", "graph_of", "leads_to"]
 
 from collections.abc import Callable, Iterator

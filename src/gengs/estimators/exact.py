@@ -17,8 +17,6 @@ References:
     | De ratiociniis in ludo aleae (Huygens, 1657)
 """
 
-from __future__ import annotations
-
 __all__ = ["Exact"]
 
 import torch

@@ -8,8 +8,6 @@ Shapes: values are ``(S, *batch, *factors, *event)``, costs ``(S, *batch)``, tab
 log-probabilities ``(*batch, *factors, n)``.
 """
 
-from __future__ import annotations
-
 __all__ = ["BoundaryWarning", "Factors"]
 
 import warnings

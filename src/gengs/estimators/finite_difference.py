@@ -34,8 +34,6 @@ References:
     | derivatives), https://arxiv.org/abs/1906.10652
 """
 
-from __future__ import annotations
-
 __all__ = ["FiniteDifference"]
 
 import torch

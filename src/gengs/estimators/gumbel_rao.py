@@ -18,8 +18,6 @@ References:
     | (Paulus et al., 2021), https://arxiv.org/abs/2010.04838
 """
 
-from __future__ import annotations
-
 __all__ = ["GumbelRao"]
 
 import torch

@@ -38,8 +38,6 @@ References:
     | https://arxiv.org/abs/1805.08498
 """
 
-from __future__ import annotations
-
 __all__ = ["MidCDF"]
 
 import torch

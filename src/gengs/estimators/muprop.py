@@ -17,8 +17,6 @@ References:
     | https://arxiv.org/abs/1511.05176
 """
 
-from __future__ import annotations
-
 __all__ = ["MuProp"]
 
 from torch import Tensor

@@ -9,8 +9,6 @@ holds exactly, for any :math:`f`. :mod:`finite_difference` evaluates it as it st
 tensors whose *gradient* is the weight, so that they flow into the law's parameters.
 """
 
-from __future__ import annotations
-
 __all__ = ["Moves", "move_factors"]
 
 from dataclasses import dataclass

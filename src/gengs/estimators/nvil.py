@@ -21,8 +21,6 @@ References:
     | https://arxiv.org/abs/1402.0030
 """
 
-from __future__ import annotations
-
 __all__ = ["NVIL"]
 
 from math import prod

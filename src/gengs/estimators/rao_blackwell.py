@@ -25,8 +25,6 @@ References:
     | (Kool et al., 2020), https://arxiv.org/abs/2002.06043
 """
 
-from __future__ import annotations
-
 __all__ = ["DetRB", "StoRB"]
 
 from abc import abstractmethod

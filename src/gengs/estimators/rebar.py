@@ -41,8 +41,6 @@ References:
     | (Tucker et al., 2017), https://arxiv.org/abs/1703.07370
 """
 
-from __future__ import annotations
-
 __all__ = ["REBAR"]
 
 import math

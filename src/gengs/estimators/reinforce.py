@@ -17,8 +17,6 @@ References:
     | https://openreview.net/forum?id=r1lgTGL5DE
 """
 
-from __future__ import annotations
-
 __all__ = ["REINFORCE", "RLOO"]
 
 import torch

@@ -29,8 +29,6 @@ References:
     | https://arxiv.org/abs/2304.08612
 """
 
-from __future__ import annotations
-
 __all__ = ["ReinMax"]
 
 import torch

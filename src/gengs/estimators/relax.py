@@ -22,8 +22,6 @@ References:
     | Backpropagation through the Void (Grathwohl et al., 2018), https://arxiv.org/abs/1711.00123
 """
 
-from __future__ import annotations
-
 __all__ = ["RELAX"]
 
 from typing import ClassVar

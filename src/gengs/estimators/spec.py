@@ -3,8 +3,6 @@
 Arguments are literals (numbers, strings, true/false); nothing is ever evaluated.
 """
 
-from __future__ import annotations
-
 __all__ = ["parse_call", "parse_estimator", "parse_law"]
 
 import ast

@@ -15,8 +15,6 @@ References:
     | https://arxiv.org/abs/1308.3432
 """
 
-from __future__ import annotations
-
 __all__ = ["StraightThroughMean"]
 
 import torch

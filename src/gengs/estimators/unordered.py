@@ -33,8 +33,6 @@ References:
     | (Kool et al., 2020), https://arxiv.org/abs/2002.06043
 """
 
-from __future__ import annotations
-
 __all__ = ["UnOrd", "unordered_weights"]
 
 import math

@@ -24,8 +24,6 @@ References:
     | https://arxiv.org/abs/1602.06725
 """
 
-from __future__ import annotations
-
 __all__ = ["VIMCO"]
 
 from math import log

@@ -28,8 +28,6 @@ References:
     | Stochastic Beams and Where to Find Them (Kool et al., 2019), https://arxiv.org/abs/1903.06059
 """
 
-from __future__ import annotations
-
 __all__ = [
     "JointOutcomes",
     "joint_log_prob",

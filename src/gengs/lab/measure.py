@@ -25,8 +25,6 @@ Example:
     (1.8, True)
 """
 
-from __future__ import annotations
-
 __all__ = ["Measurement", "Row", "measure"]
 
 import math

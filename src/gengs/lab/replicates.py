@@ -5,8 +5,6 @@ gradients at once, :func:`split_parameters` gives each replicate its own copy of
 and pulls their gradients back to the leaves in one batched pass.
 """
 
-from __future__ import annotations
-
 __all__ = ["leaves_of", "pull_back", "split_parameters"]
 
 from collections.abc import Sequence

@@ -11,8 +11,6 @@ told otherwise. With the default 20,000 gradients, a bias of about 5 % of a grad
 deviation is found with near certainty.
 """
 
-from __future__ import annotations
-
 __all__ = ["COSTS", "LAWS", "check_estimator", "check_law"]
 
 from collections.abc import Callable
