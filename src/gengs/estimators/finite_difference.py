@@ -80,7 +80,7 @@ class FiniteDifference(Estimator):
         moves = move_factors(factors, z, self.coordinates)
         f = cost(z)  # (S, *batch)
         with torch.no_grad():
-            difference = moves.unfold(cost(moves.values)) - f.detach()
+            difference = cost(moves.values).view_as(moves.step) - f.detach()
         return attach(f.mean(0), (difference * moves.weight).sum(0).mean(0))
 
     def _moves_off_boundaries(self, factors: Factors) -> bool:

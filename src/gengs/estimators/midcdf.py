@@ -96,5 +96,5 @@ count families and ordered categories; this library for the rest"
         moves = move_factors(factors, z.detach(), self.debias)
         there, slope_there = cost.gradient(moves.values)
         trapezoid = moves.step * (moves.pick(slope) + moves.pick(slope_there)) / 2
-        residual = moves.unfold(there) - f - trapezoid
+        residual = there.view_as(moves.step) - f - trapezoid
         return attach(f.mean(0), (residual.detach() * moves.weight).sum(0).mean(0))

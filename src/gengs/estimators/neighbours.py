@@ -43,10 +43,6 @@ class Moves:
         flat = each.flatten(self.which.dim()).expand(*self.which.shape, -1)  # (C, S, *batch, F)
         return flat.gather(-1, self.which.unsqueeze(-1)).squeeze(-1)
 
-    def unfold(self, costs: Tensor) -> Tensor:
-        """Costs of the moved draws, ``(C·S, *batch)``, as ``(C, S, *batch)``."""
-        return costs.reshape(self.which.shape)
-
 
 def move_factors(factors: Factors, z: Tensor, coordinates: int | None) -> Moves:
     """Move all factors of each draw, or a random few, one at a time.
