@@ -59,10 +59,6 @@ class NVIL(Estimator):
     year = 2014
     reference = "Mnih & Gregor, Neural Variational Inference and Learning in Belief Networks"
 
-    mean: Tensor
-    variance: Tensor
-    calls: Tensor
-
     def __init__(
         self,
         samples: int = 1,
@@ -78,9 +74,9 @@ class NVIL(Estimator):
         if not 0 <= decay < 1:
             raise ValueError(f"NVIL expects a `decay` in [0, 1), got {decay!r}.")
         self.baseline, self.normalise, self.decay = baseline, normalise, decay
-        self.register_buffer("mean", torch.zeros(()))
-        self.register_buffer("variance", torch.zeros(()))
-        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
+        self.mean: Tensor = nn.Buffer(torch.zeros(()))
+        self.variance: Tensor = nn.Buffer(torch.zeros(()))
+        self.calls: Tensor = nn.Buffer(torch.zeros((), dtype=torch.long))
 
     def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor:
         if inside_transform():
