@@ -25,7 +25,7 @@ from torch import Tensor
 
 from ..distributions.gumbel import conditional_gumbel
 from ..distributions.gumbel_softmax import check_temperature, soften
-from .base import Pathwise, positive_integer
+from .base import Pathwise, attach, positive_integer
 from .factors import Factors
 from .temperature import Schedule, temperature_now
 
@@ -61,7 +61,6 @@ class GumbelRao(Pathwise):
             perturbed = conditional_gumbel(law.logits, repeated)  # (K, S, *batch, *factors, n)
         # the perturbed logits, whose noise stays fixed: their derivative is that of the logits
         possible = law.logits > -torch.inf
-        logits = law.logits.where(possible, 0.0)
-        perturbed = perturbed + (logits - logits.detach())
+        perturbed = attach(perturbed, law.logits.where(possible, 0.0))
         relaxed = law.mix(soften(perturbed, tau).mean(0), fixed_atoms=True)
-        return law.at(winner) + (relaxed - relaxed.detach())
+        return attach(law.at(winner), relaxed)

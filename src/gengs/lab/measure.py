@@ -42,7 +42,7 @@ from ..estimators.base import Cost, Estimator
 from ..estimators.checked_cost import leads_to
 from ..estimators.exact import Exact
 from ..estimators.reinforce import RLOO
-from .replicates import leaves_of, pull_back, split_parameters
+from .replicates import Replicates, leaves_of
 from .result import Measurement, Row, row_of
 
 _REFERENCE_DRAWS = 1_000_000
@@ -116,16 +116,15 @@ def independent_gradients(
     at_once = max(1, min(replicates, 2_000_000 // _table_size(q)))
     for start in range(0, replicates, at_once):
         now = min(at_once, replicates - start)
-        law, tensors, originals = split_parameters(q, now)
-        value = estimator.expect(cost, law).sum()
-        gradients = torch.autograd.grad(value, tensors, retain_graph=True, allow_unused=True)
+        copies = Replicates(q, now)
+        value = estimator.expect(cost, copies.law).sum()
         if not rows and any(leads_to(value, parameter) for parameter in parameters):
             # replicates have copies of the law's tensors: what the cost takes from them is not seen
             raise ValueError(
                 "measure expects a `cost` that depends on the law's parameters through its draws "
                 "only; detach them in the cost, or measure with vectorise=False."
             )
-        rows.append(pull_back(gradients, originals, parameters, now))
+        rows.append(copies.gradients(value))
     return torch.cat(rows).double()
 
 

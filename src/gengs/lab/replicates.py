@@ -1,13 +1,12 @@
 """The tensors a law was built from, and copies of a law with separate gradients.
 
 A law is built from leaves (``rate``) through operations (``truncate``). To get many independent
-gradients at once, :func:`split_parameters` gives each replicate its own copy of the law's tables,
-and pulls their gradients back to the leaves in one batched pass.
+gradients at once, :class:`Replicates` gives each replicate its own copy of the law's tables, and
+pulls their gradients back to the leaves in one batched pass.
 """
 
-__all__ = ["leaves_of", "pull_back", "split_parameters"]
+__all__ = ["Replicates", "leaves_of"]
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -24,71 +23,67 @@ def leaves_of(law: Distribution) -> list[Tensor]:
     return [node.variable for node in nodes if hasattr(node, "variable")]
 
 
-def pull_back(
-    gradients: Sequence[Tensor | None],
-    originals: Sequence[Tensor],
-    leaves: Sequence[Tensor],
-    replicates: int,
-) -> Tensor:
-    """Gradients of a law's tensors, for each replicate, as gradients of the leaves, one a row.
+class Replicates:
+    """Copies of a law side by side, each with gradients of its own.
 
-    All replicates share the way from the leaves to the tensors: where it is small, its Jacobian
-    is taken once for all of them.
+    Args:
+        law: The law.
+        number: How many copies.
+
+    Attributes:
+        law: The copies, as a law of batch shape ``(number, *batch)``.
     """
-    total = torch.zeros(replicates, sum(leaf.numel() for leaf in leaves))
-    for gradient, original in zip(gradients, originals, strict=True):
-        if gradient is None:  # a law may hold what an estimator did not use
-            continue
-        size = original.numel()
-        if size > replicates:
-            rows = _pulled(original, leaves, gradient.reshape(replicates, *original.shape))
-        else:
-            basis = torch.eye(size, dtype=original.dtype).reshape(size, *original.shape)
-            jacobian = _pulled(original, leaves, basis)
-            rows = gradient.reshape(replicates, -1).to(jacobian.dtype) @ jacobian
-        total = total.to(rows.dtype) + rows
-    return total
 
+    def __init__(self, law: Distribution, number: int) -> None:
+        self.number, self._leaves = number, leaves_of(law)
+        many, one = (law.expand(torch.Size([n]) + law.batch_shape) for n in (number, 1))
+        pairs = zip(tensors_of(many), tensors_of(one), strict=True)
+        # the same tensor of a single copy has the graph back to what the law was built from
+        self._single = {id(tensor): x for (*_, tensor), (*_, x) in pairs if tensor.requires_grad}
+        self._own: dict[int, Tensor] = {}
+        self.law: Distribution = self._cut(many)
 
-def _pulled(original: Tensor, leaves: Sequence[Tensor], gradients: Tensor) -> Tensor:
-    """Several gradients of one tensor, to the leaves: ``(how many, total size)``."""
-    many = len(gradients)
-    parts = torch.autograd.grad(
-        *(original, list(leaves), gradients),
-        retain_graph=True,
-        allow_unused=True,
-        is_grads_batched=True,
-    )
-    columns = [
-        torch.zeros(many, leaf.numel(), dtype=leaf.dtype)
-        if part is None
-        else part.reshape(many, -1)
-        for part, leaf in zip(parts, leaves, strict=True)
-    ]
-    return torch.cat(columns, -1)
-
-
-def split_parameters(
-    law: Distribution, replicates: int
-) -> tuple[Distribution, list[Tensor], list[Tensor]]:
-    """``replicates`` copies of a law side by side, each with gradients of its own.
-
-    Beside it its leaves, of shape ``(replicates, ...)``, and for each of them the same tensor of a
-    single copy, ``(1, ...)``, with the graph back to what the law was built from.
-    """
-    many, one = (law.expand(torch.Size([n]) + law.batch_shape) for n in (replicates, 1))
-    pairs = zip(tensors_of(many), tensors_of(one), strict=True)
-    originals = {id(tensor): of_one for (*_, tensor), (*_, of_one) in pairs if tensor.requires_grad}
-    leaves: dict[int, Tensor] = {}
-
-    def cut(value: Any) -> Any:
+    def _cut(self, value: Any) -> Any:
         """A law whose tensors are leaves, one for each tensor that it holds under several names."""
         if isinstance(value, Distribution):
             result = object.__new__(type(value))
-            result.__dict__ |= {name: cut(part) for name, part in vars(value).items()}
+            result.__dict__ |= {name: self._cut(part) for name, part in vars(value).items()}
             return result
-        if id(value) in originals and id(value) not in leaves:
-            leaves[id(value)] = value.detach().clone().requires_grad_()
-        return leaves.get(id(value), value)
+        if id(value) in self._single and id(value) not in self._own:
+            self._own[id(value)] = value.detach().clone().requires_grad_()
+        return self._own.get(id(value), value)
 
-    return cut(many), list(leaves.values()), [originals[key] for key in leaves]
+    def gradients(self, value: Tensor) -> Tensor:
+        """The gradient of ``value`` for each copy, one a row, in the leaves of the law.
+
+        All copies share the way from the leaves to the tensors: where it is small, its Jacobian is
+        taken once for all of them.
+        """
+        own = list(self._own.values())
+        found = torch.autograd.grad(value, own, retain_graph=True, allow_unused=True)
+        total = torch.zeros(self.number, sum(leaf.numel() for leaf in self._leaves))
+        for key, gradient in zip(self._own, found, strict=True):
+            if gradient is None:  # a law may hold what an estimator did not use
+                continue
+            single = self._single[key]
+            size = single.numel()
+            if size > self.number:
+                rows = self._pull_back(single, gradient.reshape(self.number, *single.shape))
+            else:
+                basis = torch.eye(size, dtype=single.dtype).reshape(size, *single.shape)
+                jacobian = self._pull_back(single, basis)
+                rows = gradient.reshape(self.number, -1).to(jacobian.dtype) @ jacobian
+            total = total.to(rows.dtype) + rows
+        return total
+
+    def _pull_back(self, single: Tensor, gradients: Tensor) -> Tensor:
+        """Several gradients of one tensor, to the leaves: ``(how many, total size)``."""
+        options = {"retain_graph": True, "allow_unused": True, "is_grads_batched": True}
+        parts = torch.autograd.grad(single, self._leaves, gradients, **options)
+        columns = [
+            gradients.new_zeros(len(gradients), leaf.numel(), dtype=leaf.dtype)
+            if part is None
+            else part.reshape(len(gradients), -1)
+            for part, leaf in zip(parts, self._leaves, strict=True)
+        ]
+        return torch.cat(columns, -1)
