@@ -73,10 +73,7 @@ class FiniteDifference(Estimator):
         return self.samples * (1 + (self.coordinates or 1))
 
     def _estimate(self, cost: Cost, factors: Factors) -> Tensor:
-        if factors.event or has_family_step(factors.law):
-            z = factors.sample(self.samples)
-        else:
-            z = factors.finite.sample(torch.Size([self.samples]))
+        z = factors.sample(self.samples)
         moves = move_factors(factors, z, self.coordinates)
         f = cost(z)  # (S, *batch)
         with torch.no_grad():
