@@ -85,7 +85,7 @@ class Estimator(nn.Module, ABC):
 
     def __init__(self, samples: int = 1) -> None:
         super().__init__()
-        self.samples = positive_integer(self._get_name(), "samples", samples)
+        self.samples = positive_integer(type(self).__name__, "samples", samples)
 
     @property
     def evaluations(self) -> int:
@@ -102,13 +102,13 @@ class Estimator(nn.Module, ABC):
             context: What a learned baseline may see beside the law, ``(*batch, features)``: the
                 data, for example. Estimators without one take no notice.
         """
-        factors = Factors(q, self._get_name(), context)
+        factors = Factors(q, type(self).__name__, context)
         checked = CheckedCost(cost, factors)
         if trains := self.training and torch.is_grad_enabled():
             self._refuse_totals(factors.law)
         result = (self._estimate if trains else self._evaluate)(checked, factors)
         if factors.validate:
-            wrong = f"{self._get_name()}: the estimate is NaN or infinite."
+            wrong = f"{type(self).__name__}: the estimate is NaN or infinite."
             factors.doubts.append((not_finite(result), partial(FloatingPointError, wrong)))
             if trains and not self._moves_off_boundaries(factors):
                 factors.doubt_boundary()
@@ -128,7 +128,7 @@ class Estimator(nn.Module, ABC):
     def _refuse_totals(self, law: Distribution) -> None:
         if isinstance(law, Binomial) and law.total_count.requires_grad and not self.moves_totals:
             raise TypeError(
-                f"{self._get_name()} has no gradient in a Binomial's total_count, which requires "
+                f"{type(self).__name__} has no gradient in a Binomial's total_count, which requires "
                 "one; MidCDF, StraightThroughMean and gengs.rsample have it, or detach it."
             )
 
@@ -153,7 +153,7 @@ class Pathwise(Estimator):
 
     def draw(self, law: Distribution, sample_shape: _size = torch.Size()) -> Tensor:
         """Draws that carry this estimator's gradient, ``(*sample, *batch, *event)``."""
-        factors = Factors(law, self._get_name())
+        factors = Factors(law, type(self).__name__)
         self._refuse_totals(factors.law)
         drawn = self._draw(factors, torch.Size(sample_shape))
         factors.settle()

@@ -64,7 +64,7 @@ class FiniteDifference(Estimator):
     def __init__(self, coordinates: int | None = None, samples: int = 1) -> None:
         super().__init__(samples)
         if coordinates is not None:
-            positive_integer(self._get_name(), "coordinates", coordinates)
+            positive_integer(type(self).__name__, "coordinates", coordinates)
         self.coordinates = coordinates
 
     @property

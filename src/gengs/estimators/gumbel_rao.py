@@ -51,7 +51,7 @@ class GumbelRao(Pathwise):
         super().__init__(samples)
         check_temperature(temperature_now(temperature))
         self.temperature = temperature
-        self.inner = positive_integer(self._get_name(), "inner", inner)
+        self.inner = positive_integer(type(self).__name__, "inner", inner)
 
     def _draw(self, factors: Factors, shape: torch.Size) -> Tensor:
         tau, law = temperature_now(self.temperature), factors.finite

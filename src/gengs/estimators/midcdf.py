@@ -70,7 +70,7 @@ count families and ordered categories; this library for the rest"
 
     def __init__(self, samples: int = 1, debias: int = 0) -> None:
         super().__init__(samples)
-        self.debias = positive_integer(self._get_name(), "debias", debias, least=0)
+        self.debias = positive_integer(type(self).__name__, "debias", debias, least=0)
         self.unbiased = debias > 0
 
     @property

@@ -50,7 +50,7 @@ class _SumAndSample(Estimator):
     always_shown = ("k",)
 
     def __init__(self, k: int = 4, baseline: bool = False) -> None:
-        super().__init__(samples=positive_integer(self._get_name(), "k", k))
+        super().__init__(samples=positive_integer(type(self).__name__, "k", k))
         self.k, self.baseline = k, baseline
 
     @property
