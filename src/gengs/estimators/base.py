@@ -105,10 +105,10 @@ class Estimator(nn.Module, ABC):
         factors = Factors(q, type(self).__name__, context)
         checked = CheckedCost(cost, factors)
         if trains := self.training and torch.is_grad_enabled():
-            self._refuse_totals(factors.law)
+            self._refuse_totals(factors)
         result = (self._estimate if trains else self._evaluate)(checked, factors)
         if factors.validate:
-            wrong = f"{type(self).__name__}: the estimate is NaN or infinite."
+            wrong = f"{factors.owner}: the estimate is NaN or infinite."
             factors.doubts.append((not_finite(result), partial(FloatingPointError, wrong)))
             if trains and not self._moves_off_boundaries(factors):
                 factors.doubt_boundary()
@@ -125,11 +125,12 @@ class Estimator(nn.Module, ABC):
     @abstractmethod
     def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor: ...
 
-    def _refuse_totals(self, law: Distribution) -> None:
+    def _refuse_totals(self, factors: Factors) -> None:
+        law = factors.law
         if isinstance(law, Binomial) and law.total_count.requires_grad and not self.moves_totals:
             raise TypeError(
-                f"{type(self).__name__} has no gradient in a Binomial's total_count, which requires "
-                "one; MidCDF, StraightThroughMean and gengs.rsample have it, or detach it."
+                f"{factors.owner} has no gradient in a Binomial's total_count, which requires one; "
+                "MidCDF, StraightThroughMean and gengs.rsample have it, or detach it."
             )
 
     def extra_repr(self) -> str:
@@ -154,7 +155,7 @@ class Pathwise(Estimator):
     def draw(self, law: Distribution, sample_shape: _size = torch.Size()) -> Tensor:
         """Draws that carry this estimator's gradient, ``(*sample, *batch, *event)``."""
         factors = Factors(law, type(self).__name__)
-        self._refuse_totals(factors.law)
+        self._refuse_totals(factors)
         drawn = self._draw(factors, torch.Size(sample_shape))
         factors.settle()
         return drawn
