@@ -107,11 +107,9 @@ class RunStudy:
         from .built_in import built_in
         from .study_file import read_study
 
-        if not self.name.endswith(".toml"):
-            return built_in(self.name, self.budget or "small")
-        if self.budget is not None:
-            raise ValueError("a budget is for the built-in studies: a file says all itself.")
-        return read_study(self.name)
+        if self.name.endswith(".toml"):
+            return read_study(self.name, self.budget)
+        return built_in(self.name, self.budget or "small")
 
     def _folder(self, plan: Plan) -> Path:
         other = plan.budget not in ("small", "custom")
