@@ -137,7 +137,8 @@ def test_one_run(tmp_path):
         (TABLE + '[[runs]]\nlike = "shirt"', "unknown `like` in .*did you mean 'short'"),
         (TABLE + '[[runs]]\nrow = "two"\ngrid = { row = ["two"] }', "has one value, and a list"),
         (TABLE.replace('["half"]', '"half"'), "expected a list for `only` of 'Gauss'"),
-        (TABLE + "[budgets.paper]", "no budget 'small'"),
+        (TABLE + "[budgets.paper]", "unknown budget in .*'small'; expected one of paper"),
+        ('experiment = "vae"\nbudgets = 3', "expected dict for .*budgets"),
         ('experiment = "vae"\n[grid]\nrow = ["x"]', "unknown key 'row'"),
     ],
 )

@@ -82,7 +82,7 @@ def from_json(kind: type[T], values: Mapping[str, Any], where: str = "config") -
         TypeError: For a value of the wrong type.
     """
     fields = {field.name for field in _recorded(kind)}
-    hints = _hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]  # a class is hashable
     for key in values:
         if key not in fields:
             raise ValueError(f"unknown key {key!r} in {where}{nearest(key, fields)}")

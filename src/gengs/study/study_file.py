@@ -99,6 +99,7 @@ class _StudyFile:
     rows: dict[str, Settings] = field(default_factory=dict)
     columns: dict[str, Settings] = field(default_factory=dict)
     repeat: dict[str, list[Any]] = field(default_factory=dict)
+    budgets: dict[str, Settings] = field(default_factory=dict)
 
     @property
     def axes(self) -> dict[str, dict[str, Settings]]:
@@ -140,14 +141,13 @@ def read_study(path: str | Path | Traversable, budget: str | None = None) -> Pla
         raise ValueError(f"{path} is not TOML: {error}") from error
     if "experiment" not in content:
         raise ValueError(f'{path} does not say which experiment, such as experiment = "vae".')
-    if budgets := content.pop("budgets", None):
+    file = from_json(_StudyFile, content, str(path))
+    if file.budgets:
         budget = budget or "small"
-        if budget not in budgets:
-            raise ValueError(f"{path} has no budget {budget!r}{nearest(budget, budgets)}")
-        content = _merged(content, budgets[budget])
+        changes = _known(file.budgets, budget, f"budget in {path}")
+        file = from_json(_StudyFile, _merged(content, changes), f"{path} [budgets.{budget}]")
     elif budget is not None:
         raise ValueError("a budget is for the built-in studies: a file says all itself.")
-    file = from_json(_StudyFile, content, str(path))
     name = path.name.removesuffix(".toml") if file.name is None else file.name
     if not re.fullmatch(r"[\w.-]+", name):
         raise ValueError(f"expected a name of letters, digits, '.', '_', '-', but got {name!r}.")
@@ -185,9 +185,10 @@ def _settings(
     for repeated in _points(file.repeat):
         for section, given in entries:
             where = f"{path} {section}"
-            beside = {key: given[key] for key in ("grid", "labels") if key in given}
-            entry = from_json(_Entry, beside, where)
-            own = {key: value for key, value in given.items() if key not in beside}
+            own = dict(given)
+            entry = from_json(
+                _Entry, {key: own.pop(key) for key in ("grid", "labels") if key in own}, where
+            )
             _check_grid(entry.grid, own, f"{where} grid")
             own = file.expanded(own, where)
             grid = dict(entry.grid)
