@@ -17,7 +17,7 @@ one that was left alone. For that, a checkpoint keeps the number of records at i
 
 from __future__ import annotations
 
-__all__ = ["COMPLETE", "RunFolder", "checksums", "folder_lock", "is_locked"]
+__all__ = ["COMPLETE", "RunFolder", "checksums", "folder_lock"]
 
 import errno
 import hashlib
@@ -157,18 +157,6 @@ def folder_lock(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def is_locked(folder: Path, patience: float = 0.0) -> bool:
-    """Whether a process on this machine writes there, and still does after so many seconds."""
-    if (folder / ".lock").exists():
-        try:
-            FileLock(folder / ".lock", timeout=patience).acquire().lock.release()
-        except Timeout:
-            return True
-        except OSError:  # a folder that we may only read
-            return False
-    return False
 
 
 def checksums(path: Path) -> dict[str, str]:

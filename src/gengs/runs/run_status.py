@@ -25,8 +25,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from filelock import FileLock, Timeout
+
 from .manifest import difference, experiment_name, read_manifest
-from .records import COMPLETE, damage, has_begun, has_records, is_locked
+from .records import COMPLETE, damage, has_begun, has_records
 
 State = Literal["done", "running", "unfinished", "failed", "damaged", "different", "waiting"]
 
@@ -97,7 +99,7 @@ def inspect_run(
     if ended:
         reason = damage(folder) if verify else ""
         return RunStatus("damaged" if reason else "done", reason, manifest)
-    if is_locked(folder):
+    if _is_locked(folder):
         return RunStatus("running", manifest=manifest)
     return RunStatus("failed" if error else "unfinished", error, manifest)
 
@@ -111,3 +113,15 @@ def _error_line(folder: Path) -> str:
         return ""
     lines = text.partition("\nIts last output:\n")[0].strip().splitlines()
     return lines[-1].strip()[:500] if lines else "no message"
+
+
+def _is_locked(folder: Path) -> bool:
+    """Whether a process on this machine writes there now."""
+    if (folder / ".lock").exists():
+        try:
+            FileLock(folder / ".lock", timeout=0).acquire().lock.release()
+        except Timeout:
+            return True
+        except OSError:  # a folder that we may only read
+            return False
+    return False

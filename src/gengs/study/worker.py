@@ -27,10 +27,12 @@ from ..runs.atomic import write_atomically
 from ..runs.interruption import stoppable
 from ..runs.json_lines import write_json
 from ..runs.machine import limited_threads
-from ..runs.records import is_locked
 from .plan import PlannedRun
 from .session import Session
 from .status import look_at, time_taken
+
+# A worker that was killed may hold its lock for a moment longer.
+_PATIENCE = 15.0
 
 
 class NotSharedError(OSError):
@@ -65,26 +67,28 @@ def execute(run: PlannedRun, session: Session) -> None:
 
 def _attempt(run: PlannedRun, session: Session) -> bool:
     """Whether the run was ours to do: not in the hands of another process."""
-    path, said = session.folder_of(run), io.StringIO()
-    if is_locked(path, patience=15.0):  # by a worker that was killed, for a moment longer
-        return False
+    path, patience = session.folder_of(run), time.monotonic() + _PATIENCE
     (path / "error.txt").unlink(missing_ok=True)
     # Asked once the watch can see that a run is in progress: one of the two sees the other.
-    if session.is_stopping or session.is_orphaned:
-        return True
-    try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            experiment = EXPERIMENTS[run.experiment]
-            experiment.run(run.config, path, session.data_dir, session.machine)
-        if look_at(session.folder, run).state != "done":
-            raise RuntimeError(f"the run ended, but {path} is not complete.")
-    except BlockingIOError:  # another process was faster
-        return False
-    except Exception:
-        error, output = traceback.format_exc(), said.getvalue()
-        if output.strip():
-            error += f"\nIts last output:\n{output[-4000:]}"
-        write_error(path, error)
+    while not (session.is_stopping or session.is_orphaned):
+        said = io.StringIO()
+        try:
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+                experiment = EXPERIMENTS[run.experiment]
+                experiment.run(run.config, path, session.data_dir, session.machine)
+            if look_at(session.folder, run).state != "done":
+                raise RuntimeError(f"the run ended, but {path} is not complete.")
+            return True
+        except BlockingIOError:  # the folder is locked, maybe by one who only looks
+            if time.monotonic() > patience:
+                return False
+            time.sleep(0.5)
+        except Exception:
+            error, output = traceback.format_exc(), said.getvalue()
+            if output.strip():
+                error += f"\nIts last output:\n{output[-4000:]}"
+            write_error(path, error)
+            return True
     return True
 
 
