@@ -14,8 +14,8 @@ from gengs.data.text.text_sets import load_corpus
 from gengs.experiments.nvpdef_command import Nvpdef, NvpdefConfig
 from gengs.experiments.nvpdef_experiment import build_nvpdef
 from gengs.runs.machine import Machine
-from gengs.study.built_in import built_in
 from gengs.study.paper import TABLE2
+from gengs.study.study_file import read_study
 
 SMALL = ["--topics", "6", "--hidden", "16", "--epochs", "2", "--draws", "2", "--no-progress"]
 # two threads for a batch of 64 wait for each other more than they work
@@ -157,9 +157,9 @@ def test_bad_settings(changes, sentence):
 
 def test_table_2_has_every_row_of_the_paper():
     published = {(row, column) for row, cells in TABLE2["20news"].items() for column in cells}
-    runs = built_in("table2", "paper").runs
+    runs = read_study("table2", "paper").runs
     for data in ("20news", "reuters"):
         cells = [run.labels for run in runs if run.labels["data"] == data]
         assert published <= {(labels["row"], labels["column"]) for labels in cells}
     assert {run.labels["data"] for run in runs} == {"20news", "reuters"}
-    assert {run.config.corpus for run in built_in("table2", "smoke").runs} == {"sample"}
+    assert {run.config.corpus for run in read_study("table2", "smoke").runs} == {"sample"}

@@ -13,11 +13,10 @@ from gengs.experiments.nvpdef_command import NvpdefConfig
 from gengs.experiments.quadratic import FAMILIES
 from gengs.experiments.registry import EXPERIMENTS
 from gengs.experiments.vae import VaeConfig
-from gengs.study.built_in import STUDIES, built_in
 from gengs.study.paper import TABLE1, TABLE2
 from gengs.study.plan import Plan, PlannedRun, read_plan, write_plan
 from gengs.study.study_command import Budget
-from gengs.study.study_file import read_study
+from gengs.study.study_file import STUDIES, read_study
 
 
 def test_an_id_is_the_same_in_every_process():
@@ -37,7 +36,7 @@ def test_an_id_tells_all_settings_apart_but_not_labels():
 @pytest.mark.parametrize("budget", get_args(Budget))
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_built_in_plan_survives_its_file(name, budget, tmp_path):
-    plan = built_in(name, budget)
+    plan = read_study(name, budget)
     write_plan(tmp_path, plan)
     assert read_plan(tmp_path) == plan
     assert {run.labels["table"] for run in plan.runs} == {name}
@@ -63,7 +62,7 @@ def test_a_built_in_plan_survives_its_file(name, budget, tmp_path):
 )
 def test_a_built_in_study_has_the_runs_of_its_folders(name, budget, runs, digest):
     """Whoever has begun one goes on with it: the same runs, in the same order and places."""
-    plan = built_in(name, budget)
+    plan = read_study(name, budget)
     lines = [f"{run.id} {json.dumps(run.labels, sort_keys=True)}" for run in plan.runs]
     assert (plan.name, plan.budget, len(lines)) == (name, budget, runs)
     assert hashlib.sha256("\n".join(lines).encode()).hexdigest().startswith(digest)
@@ -71,13 +70,13 @@ def test_a_built_in_study_has_the_runs_of_its_folders(name, budget, runs, digest
 
 def test_there_is_no_such_study():
     with pytest.raises(ValueError, match="did you mean 'table1'"):
-        built_in("tabel1")
+        read_study("tabel1")
 
 
 def test_the_table_has_the_papers_cells():
     cells = {
         (run.labels["data"], run.labels["row"], run.labels["column"])
-        for run in built_in("table1", "paper").runs
+        for run in read_study("table1", "paper").runs
     }
     published = {
         (data, row, column)
@@ -92,7 +91,7 @@ def test_the_table_has_the_papers_cells():
 def test_columns_are_the_estimators_of_figure3():
     """The same names mean the same estimators; numbers of draws aside."""
     named = {one.label: one for one in contenders(["all"], FAMILIES["poisson"], 0.5, 4, 0.999)}
-    of_columns = {run.labels["column"]: run.config for run in built_in("table1", "small").runs}
+    of_columns = {run.labels["column"]: run.config for run in read_study("table1", "small").runs}
     assert len(of_columns) == 24
     for column, config in of_columns.items():
         paper = column.removesuffix("(10)").removesuffix(" Imp")
@@ -133,7 +132,7 @@ def test_runs_are_not_repeated():
     ],
 )
 def test_a_damaged_plan_is_refused(change, sentence, tmp_path):
-    write_plan(tmp_path, built_in("table1", "smoke"))
+    write_plan(tmp_path, read_study("table1", "smoke"))
     content = json.loads((tmp_path / "plan.json").read_text())
     change(content)
     (tmp_path / "plan.json").write_text(json.dumps(content))

@@ -11,10 +11,9 @@ from studies import MEASURE, TRAIN, run, write
 from gengs.cli import main
 from gengs.runs.records import RunFolder
 from gengs.study.board import Board
-from gengs.study.built_in import STUDIES
 from gengs.study.plan import read_plan
 from gengs.study.status import Status
-from gengs.study.study_file import read_study
+from gengs.study.study_file import STUDIES, read_study
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""A study of your own, as a TOML file.
+"""A study as a TOML file: one of your own, or one of ours in ``tables/``.
 
 .. code-block:: toml
 
@@ -23,8 +23,8 @@
     column = "{estimator}"
 
 Only ``experiment`` is needed. Without ``[labels]``, the first setting of the grid makes the columns
-and the others the rows. A larger table names its rows and columns, as the built-in studies do
-(``tables/`` beside this file; copy one to begin with):
+and the others the rows. A larger table names its rows and columns, as ours do (copy one to begin
+with):
 
 .. code-block:: toml
 
@@ -51,19 +51,21 @@ and the others the rows. A larger table names its rows and columns, as the built
 
 from __future__ import annotations
 
-__all__ = ["read_study"]
+__all__ = ["STUDIES", "read_study"]
 
 import itertools
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 from ..runs.config import from_json, nearest, to_json
 from .plan import Plan, PlannedRun
+
+STUDIES = ("figure3", "table1", "table2", "midcdf")
+"""Ours: the paper's figure and tables, and the mid-CDF estimator against its rivals in a VAE."""
 
 Settings = dict[str, Any]
 
@@ -127,12 +129,16 @@ class _StudyFile:
         return own if like is None else {**_known(self.like, like, f"`like` in {where}"), **own}
 
 
-def read_study(path: str | Path | Traversable, budget: str | None = None) -> Plan:
-    """Read a study; the ``ValueError`` or ``TypeError`` names the file and the nearest key.
+def read_study(study: str | Path, budget: str | None = None) -> Plan:
+    """Read a file, or one of :data:`STUDIES`; with budgets and without a word, the small one.
 
-    A file with budgets is read with the small one, if nothing else is asked for.
+    The ``ValueError`` or ``TypeError`` for a mistake names the file and the nearest key.
     """
-    path = Path(path) if isinstance(path, str) else path
+    path = Path(study)
+    if path.suffix != ".toml":
+        if study not in STUDIES:
+            raise ValueError(f"there is no study {study!r}{nearest(str(study), STUDIES)}")
+        path = Path(__file__).with_name("tables") / f"{study}.toml"
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -148,7 +154,7 @@ def read_study(path: str | Path | Traversable, budget: str | None = None) -> Pla
         file = from_json(_StudyFile, _merged(content, changes), f"{path} [budgets.{budget}]")
     elif budget is not None:
         raise ValueError("a budget is for the built-in studies: a file says all itself.")
-    name = path.name.removesuffix(".toml") if file.name is None else file.name
+    name = path.stem if file.name is None else file.name
     if not re.fullmatch(r"[\w.-]+", name):
         raise ValueError(f"expected a name of letters, digits, '.', '_', '-', but got {name!r}.")
     templates = {"table": name, **_templates(file)}
