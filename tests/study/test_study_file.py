@@ -89,6 +89,13 @@ def test_rows_and_columns_have_names(tmp_path):
     ]
 
 
+def test_columns_alone_have_names(tmp_path):
+    head, _, _ = TABLE.partition("[rows]")
+    text = head + "[grid]\nprior = ['poisson(2)', 'geometric(0.5)']\n[columns]\n"
+    plan = study(tmp_path, text + "GenGS = { estimator = 'GenGS' }\n")
+    assert cells(plan) == ["poisson(2) GenGS 0", "geometric(0.5) GenGS 0"]
+
+
 def test_an_entry_chooses_rows_and_comes_last(tmp_path):
     text = TABLE + "[repeat]\nseed = [0, 1]\n" + "".join(
         f"[[runs]]\nrow = '{row}'\ncolumn = 'GenGS'\nlatents = 5\n" for row in ("half", "two")

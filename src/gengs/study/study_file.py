@@ -232,12 +232,12 @@ def _templates(file: _StudyFile) -> dict[str, str]:
     """The labels, with ``{setting}`` where a setting's value belongs."""
     names = itertools.chain(file.grid, *file.runs)
     apart = {"seed", "data", "grid", "labels", "like", "row", "column"}
-    column, *rows = dict.fromkeys(name for name in names if name not in apart) or ("seed",)
-    usual = {"column": "{column}" if file.columns else f"{{{column}}}"}
-    if file.rows:
-        usual["row"] = "{row}"
-    elif rows:
-        usual["row"] = ", ".join(f"{{{key}}}" for key in rows)
+    varied = [f"{{{name}}}" for name in dict.fromkeys(names) if name not in apart]
+    usual = {"column": "{column}"}
+    if not file.columns:
+        usual["column"] = varied.pop(0) if varied else "{seed}"
+    if file.rows or varied:
+        usual["row"] = "{row}" if file.rows else ", ".join(varied)
     if "data" in file.base or "data" in file.grid:
         usual["data"] = "{data}"
     return usual | file.labels.given()
