@@ -46,19 +46,20 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch.distributions import Categorical, Distribution, Independent
+from torch.distributions import Categorical, Distribution, OneHotCategorical
 
 from ..draws import rsample
 from ..draws.own_laws import has_own_pmf
 from ..draws.rsample import looks_into, mover, refuse_settings_of_expect
 from ..draws.vectors import move_counts
 from ..estimators import REINFORCE, RLOO, MidCDF
-from .absorbed import hold_at_zero, say_what_was_held
-from .active import enter, leave, outermost, quiet
+from .block_stack import blocks, enter, leave, outermost, quiet
+from .boundary_draws import hold_at_zero, keep_boundary, warn_of_boundaries
 from .credit import credited, require_replicates
 from .cut_report import CutReport
-from .domain import (
+from .law_checks import (
     as_categorical,
+    base_of,
     depends_on_parameters,
     is_continuous,
     log_prob_of,
@@ -67,10 +68,9 @@ from .domain import (
     require_score,
     require_whole_trials,
 )
-from .patched import patch_laws, restore_laws
-from .score_boundary import keep_boundary, say_what_never_leaves
-from .site import Site, where
-from .watch import Watch
+from .sample_patch import patch_laws, restore_laws
+from .sample_site import Site, where
+from .torch_mode import ProgramMode
 
 
 def differentiable(
@@ -121,7 +121,7 @@ class Program:
         self.costs: list[Tensor] = []
         self._sites: list[Site] = []
         self._around: tuple[Program, ...] = ()
-        self.watch: Watch | None = None
+        self.mode: ProgramMode | None = None  # of the outermost block
         self._used = False
 
     def __enter__(self) -> Program:
@@ -129,12 +129,13 @@ class Program:
             raise RuntimeError("a program runs once; open a new block by gengs.differentiable().")
         require_reverse_mode()
         self._used = True
-        self._around = enter(self)
+        self._around = blocks()
+        enter(self)
         patch_laws()
         if not self._around:
-            self.watch = Watch(self.report)
-            self.watch.__enter__()
-            weakref.finalize(self, self.watch.stop).atexit = False
+            self.mode = ProgramMode(self.report)
+            self.mode.__enter__()
+            weakref.finalize(self, self.mode.stop).atexit = False
         return self
 
     def __exit__(
@@ -144,8 +145,8 @@ class Program:
         trace: TracebackType | None,
     ) -> None:
         try:
-            if self.watch is not None:
-                self.watch.__exit__(kind, error, trace)
+            if self.mode is not None:
+                self.mode.__exit__(kind, error, trace)
         finally:  # nothing of a block outlives it
             restore_laws()
             leave(self)
@@ -172,9 +173,7 @@ class Program:
             shape: The sample shape.
             name: What the program called, where that is not the law's name.
         """
-        base = law
-        while isinstance(base, Independent):
-            base = base.base_dist
+        base = base_of(law)
         require_reverse_mode()
         if depends_on_parameters(law) and self._looks_into(base):
             return self._inside(base, plain)
@@ -188,7 +187,7 @@ class Program:
                 site.rule = "none"
                 z = plain()
                 if is_continuous(law):
-                    cast(Watch, outermost().watch).noise.spoil(z)
+                    cast(ProgramMode, outermost().mode).noise.spoil(z)
             elif self.scored:
                 with torch.no_grad():
                     z = plain()
@@ -202,19 +201,16 @@ class Program:
             site.shape = tuple(z.shape)
         return z
 
-    def site(self, name: str) -> Site:
-        """A new site, at the line of the user's code that is running."""
-        file, line = where()
-        site = Site(name, file, line, self.rule, epoch=len(outermost().costs))
+    def site(self, name: str, shape: tuple[int, ...] = (), rule: str | None = None) -> Site:
+        """A new site, at the line of the user's code that is running; the block's rule is its."""
+        site = Site(name, *where(), rule or self.rule, shape, epoch=len(outermost().costs))
         for block in (*self._around, self):
             block._sites.append(site)
         return site
 
     def _score(self, site: Site, law: Distribution, z: Tensor) -> None:
         """Keep the log-probability of a score draw."""
-        base: Any = law
-        while isinstance(base, Independent):
-            base = base.base_dist
+        base = base_of(law)
         require_score(base, site)
         if self.validate:
             keep_boundary(site, base)
@@ -267,16 +263,15 @@ class Program:
         """An integer index, beside which goes a one-hot vector that moves."""
         with torch.no_grad():
             index = plain()
-            one_hot = torch.nn.functional.one_hot(index, law.logits.shape[-1])
         if self.exact:
-            twin = move_counts(law, law.logits.new_ones(()), one_hot.to(law.logits.dtype))
+            plain_one_hot = torch.nn.functional.one_hot(index, law.logits.shape[-1])
+            one_hot = move_counts(law, law.logits.new_ones(()), plain_one_hot.to(law.logits.dtype))
         else:
-            kept = law.expand(index.shape)
-            twin = rsample(torch.distributions.OneHotCategorical(logits=kept.logits), by=self.by)
-            index = twin.detach().argmax(-1)
-        outermost().report.follow(site, twin)
-        watch = cast(Watch, outermost().watch)
-        watch.twins.index(index, twin)
+            logits = law.expand(index.shape).logits
+            one_hot = rsample(OneHotCategorical(logits=logits), by=self.by)
+            index = one_hot.detach().argmax(-1)
+        outermost().report.follow(site, one_hot)
+        cast(ProgramMode, outermost().mode).surrogates.index(index, one_hot)
         return index
 
     # ------------------------------------------------------------------------- costs and loss
@@ -310,11 +305,10 @@ class Program:
             require_replicates("loss", cost, self.costs, self._sites)
         with quiet():
             value = credited(self.costs, cost, self._sites)
-            if self.watch is not None:
-                self.watch.stop()
+            if self.mode is not None:
+                self.mode.stop()
             if torch.is_grad_enabled():
-                say_what_was_held(self._sites)
-                say_what_never_leaves(self._sites)
+                warn_of_boundaries(self._sites)
             self.report.after_backward(value, self._sites)
         return value
 

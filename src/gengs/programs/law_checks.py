@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "as_categorical",
+    "base_of",
     "depends_on_parameters",
     "is_continuous",
     "log_prob_of",
@@ -31,23 +32,28 @@ from torch.distributions import (
 
 from ..distributions.tracing import inside_vmap
 from ..draws.own_laws import is_the_law
-from .site import Site
+from .sample_site import Site
 
-_BELOW_ONE = ("probs",)
-_NOT_NEGATIVE = ("rate", "total_count", "concentration", "concentration0", "concentration1")
+_POSITIVE = ("rate", "total_count", "concentration", "concentration0", "concentration1")
+_HIGHEST = dict.fromkeys(_POSITIVE, math.inf) | {"probs": 1.0}
+"""Parameters that are at least 0, and what they are at most."""
+
+
+def base_of(law: Any) -> Any:
+    """The law itself, without the dimensions that ``Independent`` declares as an event."""
+    while isinstance(law, Independent):
+        law = law.base_dist
+    return law
 
 
 def require_domain(law: Any, site: Site) -> None:
     """Raise a ``ValueError`` that names the line where a parameter has left its domain."""
-    for name in (*_NOT_NEGATIVE, *_BELOW_ONE):
+    for name, top in _HIGHEST.items():
         value = vars(law).get(name)
-        if not isinstance(value, Tensor):
-            continue
-        if not value.numel():
+        if not isinstance(value, Tensor) or not value.numel():
             continue
         value = value.detach()
         low, high = value.aminmax()  # NaN if there is one
-        top = 1.0 if name in _BELOW_ONE else math.inf
         if not (low >= 0 and high <= top and high < math.inf):
             wrong = value[~((value >= 0) & (value <= top) & (value < math.inf))]
             raise ValueError(
@@ -151,14 +157,12 @@ def require_score(law: Any, site: Site) -> None:
 
 def log_prob_of(law: Any, z: Tensor) -> Tensor:
     """``law.log_prob(z)``, whose gradient at a rate of 0 is not 0/0."""
-    events = 0
-    base = law
-    while isinstance(base, Independent):
-        events, base = events + base.reinterpreted_batch_ndims, base.base_dist
+    base = base_of(law)
     if not is_the_law(base, Poisson):
         log_prob: Tensor = law.log_prob(z)
         return log_prob
     rate = base.rate
     log_rate = torch.where(rate == 0, torch.ones_like(rate), rate).log()
     joint = z * log_rate - rate - torch.lgamma(z + 1)
+    events = len(law.event_shape)
     return joint.flatten(joint.dim() - events).sum(-1) if events else joint

@@ -20,20 +20,20 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.utils.checkpoint import CheckpointFunction
 
-from .active import current, running, watching
-from .watch import draw_geometric
+from .block_stack import blocks, current, watching
+from .torch_mode import draw_geometric
 
 _lock = threading.Lock()
-_blocks = 0
+_open = 0
 _originals: dict[type, Callable[..., Tensor]] = {}
 
 
 def patch_laws() -> None:
     """One more block is open."""
-    global _blocks
+    global _open
     with _lock:
-        _blocks += 1
-        if _blocks == 1:
+        _open += 1
+        if _open == 1:
             for kind in set(_laws(Distribution)):
                 if "sample" in vars(kind):
                     _originals[kind] = vars(kind)["sample"]
@@ -44,10 +44,10 @@ def patch_laws() -> None:
 
 def restore_laws() -> None:
     """One block less is open."""
-    global _blocks
+    global _open
     with _lock:
-        _blocks -= 1
-        if _blocks == 0:
+        _open -= 1
+        if _open == 0:
             for kind, original in _originals.items():
                 kind.sample = original  # type: ignore[attr-defined]
             _originals.clear()
@@ -61,7 +61,7 @@ _plain_checkpoint: Any = CheckpointFunction.forward
 
 def _checkpoint(*args: Any) -> Any:
     """The reentrant checkpoint runs a step under ``no_grad``, and later again outside the block."""
-    if running():
+    if blocks():
         raise RuntimeError(
             "torch.utils.checkpoint in a gengs.differentiable() block would run its step again "
             "outside of the block, where draws carry no gradient; leave it out, or put it around "
