@@ -48,8 +48,7 @@ def leave(program: Program) -> None:
 def watching(mode: ProgramMode | None = None) -> bool:
     """Whether draws are to be made by the program: in a block, not in our own code, with grad.
 
-    Args:
-        mode: Who asks; the mode of another task, which has a block of its own, is not meant.
+    The ``mode`` of another task, which has a block of its own, is not meant.
     """
     open_blocks = _blocks.get()
     mine = bool(open_blocks) and (mode is None or open_blocks[0].mode is mode)

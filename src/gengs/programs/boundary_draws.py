@@ -36,12 +36,9 @@ _SHARE = 0.01
 
 
 def hold_at_zero(law: Any, comes_from_a_draw: Callable[[Tensor], bool], site: Site) -> Any:
-    """The law of a count that does not move where earlier draws have ended what it counts.
+    """The law, of whose counts those do not move that earlier draws have brought to a boundary.
 
-    Args:
-        law: Any law; only Poisson and Binomial ones with a rate or ``probs`` are changed.
-        comes_from_a_draw: Whether an earlier draw takes part in a tensor's value.
-        site: The draw, which keeps how many counts were held.
+    Only Poisson and Binomial laws with a rate or ``probs`` are changed.
     """
     law = base_of(law)
     if is_the_law(law, Poisson) and comes_from_a_draw(law.rate):
@@ -58,12 +55,7 @@ def _held(parameter: Tensor, ended: Tensor, site: Site) -> Tensor:
 
 
 def keep_boundary(site: Site, law: Distribution) -> None:
-    """Remember the parameters of a score draw that lie on a boundary, until the loss is asked for.
-
-    Args:
-        site: The draw, which keeps a weighted sum of them.
-        law: The law of one draw.
-    """
+    """Keep a weighted sum of the parameters of a score draw that lie on a boundary."""
     edge = Factors(law, site.rule).boundary()
     if edge is None or not edge.any():
         return

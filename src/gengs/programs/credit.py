@@ -27,10 +27,7 @@ from .sample_site import Site
 def credited(costs: Sequence[Tensor], last: Tensor | None, sites: Sequence[Site]) -> Tensor:
     """The sum of all costs, one number per replicate, with the gradient of the score draws.
 
-    Args:
-        costs: The costs that arrived while the program ran.
-        last: The cost in the end.
-        sites: The draws, of which those by the score function have a log-probability.
+    ``costs`` arrived while the program ran, ``last`` in the end.
     """
     parts = [*costs, *([last] if last is not None else [])]
     parts = [p if p.is_floating_point() else p.to(torch.get_default_dtype()) for p in parts]
@@ -105,14 +102,7 @@ class _Once(torch.autograd.Function):
 def require_replicates(
     name: str, values: Any, costs: Sequence[Tensor], sites: Sequence[Site]
 ) -> None:
-    """Raise where a cost is not one number per replicate.
-
-    Args:
-        name: Of the program's method, for the message.
-        values: What it was given.
-        costs: Those that came before.
-        sites: The draws, whose first dimension counts the replicates.
-    """
+    """Raise where a cost, given to the method ``name``, is not one number per replicate."""
     if not isinstance(values, Tensor):
         raise TypeError(f"program.{name} expects a tensor, but got {type(values).__name__}.")
     firsts = {site.shape[0] for site in sites if site.shape}

@@ -105,12 +105,7 @@ def depends_on_parameters(law: Any) -> bool:
 
 
 def as_categorical(law: Categorical, site: Site) -> Categorical:
-    """A law of indices, as torch's: of a subclass with a ``log_prob`` of its own, what that says.
-
-    Args:
-        law: The law of an index below ``law.logits.shape[-1]``.
-        site: Its draw, for the message.
-    """
+    """A law of indices, as torch's: of a subclass with its own ``log_prob``, what that says."""
     if is_the_law(law, Categorical):
         return law
     values = torch.arange(law.logits.shape[-1], device=law.logits.device)
@@ -136,12 +131,7 @@ def is_continuous(law: Distribution) -> bool:
 
 
 def require_score(law: Any, site: Site) -> None:
-    """Raise a ``TypeError`` where the score has no derivative in a parameter that has a gradient.
-
-    Args:
-        law: The law of one draw.
-        site: The draw, for the message.
-    """
+    """Raise a ``TypeError`` where the score lacks the derivative in a parameter with a gradient."""
     if isinstance(law, Binomial) and law.total_count.requires_grad:
         raise TypeError(
             f"{site.place}: the score of a Binomial has no derivative in `total_count`, which "

@@ -24,8 +24,11 @@ from .block_stack import blocks, current, watching
 from .torch_mode import draw_geometric
 
 _lock = threading.Lock()
-_open = 0
-_originals: dict[type, Callable[..., Tensor]] = {}
+_open = 0  # blocks, in all threads
+_replaced: list[tuple[type, str, Any]] = []
+"""Class, name, and what the class itself had under it: ``None`` if it inherits the method."""
+_geometric: Any = Tensor.geometric_
+_checkpoint: Any = CheckpointFunction.forward
 
 
 def patch_laws() -> None:
@@ -36,10 +39,9 @@ def patch_laws() -> None:
         if _open == 1:
             for kind in set(_laws(Distribution)):
                 if "sample" in vars(kind):
-                    _originals[kind] = vars(kind)["sample"]
-                    kind.sample = _asking(kind)  # type: ignore[method-assign]
-            Tensor.geometric_ = _geometric  # type: ignore[method-assign,assignment]
-            CheckpointFunction.forward = staticmethod(_checkpoint)  # type: ignore[method-assign]
+                    _replace(kind, "sample", _asking(kind, vars(kind)["sample"]))
+            _replace(Tensor, "geometric_", _differentiable_geometric)
+            _replace(CheckpointFunction, "forward", staticmethod(_refused_checkpoint))
 
 
 def restore_laws() -> None:
@@ -47,35 +49,14 @@ def restore_laws() -> None:
     global _open
     with _lock:
         _open -= 1
-        if _open == 0:
-            for kind, original in _originals.items():
-                kind.sample = original  # type: ignore[attr-defined]
-            _originals.clear()
-            del Tensor.geometric_
-            CheckpointFunction.forward = staticmethod(_plain_checkpoint)  # type: ignore[method-assign]
+        while _replaced and not _open:
+            kind, name, original = _replaced.pop()
+            delattr(kind, name) if original is None else setattr(kind, name, original)
 
 
-_plain_geometric: Any = Tensor.geometric_
-_plain_checkpoint: Any = CheckpointFunction.forward
-
-
-def _checkpoint(*args: Any) -> Any:
-    """The reentrant checkpoint runs a step under ``no_grad``, and later again outside the block."""
-    if blocks():
-        raise RuntimeError(
-            "torch.utils.checkpoint in a gengs.differentiable() block would run its step again "
-            "outside of the block, where draws carry no gradient; leave it out, or put it around "
-            "steps that draw by gengs.rsample, without a block."
-        )
-    return _plain_checkpoint(*args)
-
-
-def _geometric(self: Tensor, p: Any, **kwargs: Any) -> Tensor:
-    """``Tensor.geometric_``, which by itself takes no tensor that requires a gradient."""
-    plain = functools.partial(_plain_geometric, **kwargs)
-    if isinstance(p, Tensor) and p.requires_grad and watching():
-        return draw_geometric(self, p, plain)
-    return plain(self, p)
+def _replace(kind: type, name: str, method: Any) -> None:
+    _replaced.append((kind, name, vars(kind).get(name)))
+    setattr(kind, name, method)
 
 
 def _laws(kind: type[Distribution]) -> Iterator[type[Distribution]]:
@@ -84,9 +65,7 @@ def _laws(kind: type[Distribution]) -> Iterator[type[Distribution]]:
         yield from _laws(sub)
 
 
-def _asking(kind: type[Distribution]) -> Callable[..., Tensor]:
-    original = _originals[kind]
-
+def _asking(kind: type[Distribution], original: Callable[..., Tensor]) -> Callable[..., Tensor]:
     @functools.wraps(original)
     def sample(self: Distribution, *args: Any, **kwargs: Any) -> Tensor:
         if not watching():
@@ -106,3 +85,22 @@ def _as_drawn(law: Distribution, kind: type[Distribution]) -> Distribution:
     parent = copy.copy(law)
     parent.__class__ = kind
     return parent
+
+
+def _differentiable_geometric(self: Tensor, p: Any, **kwargs: Any) -> Tensor:
+    """``Tensor.geometric_``, which by itself takes no tensor that requires a gradient."""
+    plain = functools.partial(_geometric, **kwargs)
+    if isinstance(p, Tensor) and p.requires_grad and watching():
+        return draw_geometric(self, p, plain)
+    return plain(self, p)
+
+
+def _refused_checkpoint(*args: Any) -> Any:
+    """The reentrant checkpoint runs a step under ``no_grad``, and later again outside the block."""
+    if not blocks():
+        return _checkpoint(*args)
+    raise RuntimeError(
+        "torch.utils.checkpoint in a gengs.differentiable() block would run its step again "
+        "outside of the block, where draws carry no gradient; leave it out, or put it around "
+        "steps that draw by gengs.rsample, without a block."
+    )
