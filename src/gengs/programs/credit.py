@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..draws.ordered_table import NotTwice
 from .sample_site import Site
 
 
@@ -74,22 +75,12 @@ class _Score(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        result: Tensor = _Once.apply(grad, *ctx.saved_tensors)
+        result: Tensor = _Once.apply(grad, grad, *ctx.saved_tensors)
         return result
 
 
-class _Once(torch.autograd.Function):
-    """The first argument; to differentiate it in the second raises."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(grad: Tensor, surrogate: Tensor) -> Tensor:
-        return grad.clone()
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        pass
+class _Once(NotTwice):
+    """The first argument; differentiating it in any of the others raises."""
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
