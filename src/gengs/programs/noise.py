@@ -44,13 +44,13 @@ class Noise:
 
     def used(self, args: Any) -> bool:
         """Whether there are random numbers among the arguments, which are spoilt by that."""
-        found = [v for v in tensors_in(args) if v in self._uses] if self._uses else []
+        found = [v for v in tensors_in(args) if v in self._uses] if self._uses.data else []
         self.spoil(found)
         return bool(found)
 
     def known(self, value: Any) -> bool:
         """Whether a tensor holds random numbers."""
-        return isinstance(value, Tensor) and value in self._uses
+        return bool(self._uses.data) and isinstance(value, Tensor) and value in self._uses
 
     def compared(self, uniform: Any) -> int | None:
         """How often numbers were compared before, -1 if used otherwise; ``None`` if not random."""

@@ -83,7 +83,7 @@ class Surrogates:
         self._one_hot = WeakTensorKeyDictionary()
 
     def __bool__(self) -> bool:
-        return bool(self._numbers or self._one_hot)
+        return bool(self._numbers.data or self._one_hot.data)  # their own length takes longer
 
     def pair(self, whole: Tensor, surrogate: Tensor) -> None:
         """``surrogate`` is what ``whole`` would be, could it carry a gradient."""
@@ -112,9 +112,8 @@ class Surrogates:
         """The first of them."""
         return next(self.all_in(args), None)
 
-    def apply(self, func: Any, name: str, args: Any, kwargs: Any) -> tuple[bool, Any]:
-        """What ``func`` returns, its surrogate noted; and whether it had a way for that."""
-        like = self.any_in((*args, *kwargs.values()))
+    def apply(self, like: Tensor, func: Any, name: str, args: Any, kwargs: Any) -> tuple[bool, Any]:
+        """Whether ``func`` takes surrogates (``like`` is one of them), and what it returns."""
         if name == "where" and len(args) == 3 and self.of(args[0]) is not None:
             return True, self._where(func, *args)
         if name == "one_hot" and args[0] in self._one_hot:
@@ -155,7 +154,7 @@ class Surrogates:
         self.pair(plain, surrogate)
         return plain
 
-    def _in_place(self, func: Any, name: str, args: Any, kwargs: Any, like: Tensor | None) -> Any:
+    def _in_place(self, func: Any, name: str, args: Any, kwargs: Any, like: Tensor) -> Any:
         others = [self._floating(value) for value in args[1:]]
         if args[0].is_floating_point():
             return func(args[0], *others, **kwargs)

@@ -82,9 +82,9 @@ class ProgramMode(TorchFunctionMode):
         given = (*args, *kwargs.values())
         noisy = self.noise.used(given)
         done = False
-        if self.surrogates.any_in(given) is not None:
+        if (one := self.surrogates.any_in(given)) is not None:
             with quiet():
-                done, result = self.surrogates.apply(func, name, args, kwargs)
+                done, result = self.surrogates.apply(one, func, name, args, kwargs)
         if not done:
             taken_out = name in ("numpy", "__array__") and args[0].requires_grad
             result = func(*(args[0].detach(), *args[1:]) if taken_out else args, **kwargs)
@@ -113,7 +113,7 @@ class ProgramMode(TorchFunctionMode):
         """What an operation returned, once its end of a gradient has been noted."""
         carries = isinstance(result, Tensor) and result.requires_grad
         known = carries and not kwargs and name in self._smooth
-        if known and not (self._picked or self.surrogates):
+        if known and not (self._picked.data or self.surrogates):
             return result
         given = (*args, *kwargs.values())
         self._note_picked(given, result, noisy)
@@ -139,7 +139,7 @@ class ProgramMode(TorchFunctionMode):
 
     def _note_picked(self, given: Any, result: Any, noisy: bool) -> None:
         """Indices beside values, as ``max`` and ``sort`` return them, are cuts once used."""
-        if self._picked and isinstance(result, Tensor):
+        if self._picked.data and isinstance(result, Tensor):
             for value in tensors_in(given):
                 source, random = self._picked.get(value, (None, False))
                 if source is not None:
