@@ -1,17 +1,13 @@
-"""What a draw asks of its law: is it in its domain, does it carry a gradient, how likely was it."""
+"""What a draw asks of its law: is it in its domain, does it carry a gradient."""
 
 from __future__ import annotations
 
 __all__ = [
-    "as_categorical",
     "base_of",
     "depends_on_parameters",
     "is_continuous",
-    "log_prob_of",
     "require_domain",
     "require_reverse_mode",
-    "require_score",
-    "require_whole_trials",
 ]
 
 import math
@@ -20,18 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
-from torch.distributions import (
-    Binomial,
-    Categorical,
-    Distribution,
-    Independent,
-    Poisson,
-    Transform,
-    TransformedDistribution,
-)
+from torch.distributions import Binomial, Distribution, Independent, Transform
 
 from ..distributions.tracing import inside_vmap
-from ..draws.own_laws import is_the_law
 from .sample_site import Site
 
 _POSITIVE = ("rate", "total_count", "concentration", "concentration0", "concentration1")
@@ -46,8 +33,11 @@ def base_of(law: Any) -> Any:
     return law
 
 
-def require_domain(law: Any, site: Site) -> None:
-    """Raise a ``ValueError`` that names the line where a parameter has left its domain."""
+def require_domain(law: Any, site: Site, relaxed: bool) -> None:
+    """Raise a ``ValueError`` that names the line where a parameter has left its domain.
+
+    Where draws are ``relaxed``, one may have been taken for a number of trials.
+    """
     for name, top in _HIGHEST.items():
         value = vars(law).get(name)
         if not isinstance(value, Tensor) or not value.numel():
@@ -61,6 +51,12 @@ def require_domain(law: Any, site: Site) -> None:
                 f"{' and at most 1' if top == 1 else ''}, but {wrong.numel()} of {value.numel()} "
                 f"are not; the first is {wrong.flatten()[0].item():.6g}."
             )
+    trials = law.total_count.detach() if relaxed and isinstance(law, Binomial) else None
+    if trials is not None and not torch.equal(trials, trials.round()):
+        raise ValueError(
+            f"{site.place}: {site.law} expects a whole number of trials, but got a relaxed draw; "
+            "take a rule whose draws are whole: MidCDF(), GenGS(..., hard=True), ReinMax()."
+        )
 
 
 def require_reverse_mode() -> None:
@@ -83,16 +79,6 @@ def require_reverse_mode() -> None:
         )
 
 
-def require_whole_trials(law: Any, site: Site) -> None:
-    """Raise a ``ValueError`` where a relaxed draw is taken for a number of trials."""
-    count = law.total_count.detach() if isinstance(law, Binomial) else torch.zeros(())
-    if not torch.equal(count, count.round()):
-        raise ValueError(
-            f"{site.place}: {site.law} expects a whole number of trials, but got a relaxed draw; "
-            "take a rule whose draws are whole: MidCDF(), GenGS(..., hard=True), ReinMax()."
-        )
-
-
 def depends_on_parameters(law: Any) -> bool:
     """Whether anything that the law is made of requires a gradient."""
     for part in vars(law).values():
@@ -104,22 +90,6 @@ def depends_on_parameters(law: Any) -> bool:
     return False
 
 
-def as_categorical(law: Categorical, site: Site) -> Categorical:
-    """A law of indices, as torch's: of a subclass with its own ``log_prob``, what that says."""
-    if is_the_law(law, Categorical):
-        return law
-    values = torch.arange(law.logits.shape[-1], device=law.logits.device)
-    values = values.reshape(-1, *[1] * len(law.batch_shape)).expand(-1, *law.batch_shape)
-    log_probs = law.log_prob(values).movedim(0, -1)
-    total = log_probs.detach().exp().sum(-1)
-    if not torch.allclose(total, torch.ones_like(total), atol=1e-3):
-        raise ValueError(
-            f"{site.place}: {site.law} has a log_prob of its own whose probabilities sum to "
-            f"{total.flatten()[0].item():.4g} over its {log_probs.shape[-1]} values, not to 1."
-        )
-    return Categorical(logits=log_probs, validate_args=False)
-
-
 def is_continuous(law: Distribution) -> bool:
     """Whether the law has draws of its own that carry a gradient, on a continuum."""
     if not law.has_rsample:
@@ -128,31 +98,3 @@ def is_continuous(law: Distribution) -> bool:
         return not getattr(law.support, "is_discrete", False)
     except NotImplementedError:
         return True
-
-
-def require_score(law: Any, site: Site) -> None:
-    """Raise a ``TypeError`` where the score lacks the derivative in a parameter with a gradient."""
-    if isinstance(law, Binomial) and law.total_count.requires_grad:
-        raise TypeError(
-            f"{site.place}: the score of a Binomial has no derivative in `total_count`, which "
-            "carries a gradient here; make the draws that it comes from by the same rule."
-        )
-    transforms = law.transforms if isinstance(law, TransformedDistribution) else ()
-    if transforms and not law.has_rsample and any(map(depends_on_parameters, transforms)):
-        raise TypeError(
-            f"{site.place}: the score of {site.law} has no derivative in its transforms, which "
-            "carry a gradient here: they move its values; apply them to the draw instead."
-        )
-
-
-def log_prob_of(law: Any, z: Tensor) -> Tensor:
-    """``law.log_prob(z)``, whose gradient at a rate of 0 is not 0/0."""
-    base = base_of(law)
-    if not is_the_law(base, Poisson):
-        log_prob: Tensor = law.log_prob(z)
-        return log_prob
-    rate = base.rate
-    log_rate = torch.where(rate == 0, torch.ones_like(rate), rate).log()
-    joint = z * log_rate - rate - torch.lgamma(z + 1)
-    events = len(law.event_shape)
-    return joint.flatten(joint.dim() - events).sum(-1) if events else joint

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["Site", "asked_by_library", "by_line", "place_of", "warn_at", "where"]
+__all__ = ["Plain", "Site", "asked_by_library", "by_line", "place_of", "warn_at", "where"]
 
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -16,6 +16,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+Plain = Callable[[], Tensor]
+"""Makes a draw as it would be made outside the block."""
 
 _OURS = f"{Path(__file__).resolve().parents[1]}{os.sep}"
 _TORCH = f"{Path(torch.__file__).resolve().parent}{os.sep}"

@@ -18,6 +18,7 @@ from .cut_report import CutGradientWarning, CutReport
 from .mode_stack import modes, remove, sink
 from .noise import SOURCES, Noise
 from .sample_site import warn_at
+from .score_rule import ScoreRule
 from .surrogates import Surrogates
 
 _BELOW, _ABOVE = {"lt", "le", "less", "less_equal"}, {"gt", "ge", "greater", "greater_equal"}
@@ -171,7 +172,7 @@ class ProgramMode(TorchFunctionMode):
     def _unrecognised(self, func: Any, args: Any, kwargs: Any) -> Any:
         self.report.unrecognised()
         site = current().site("torch.rand(...) < p", rule="none")
-        if current().scored:
+        if isinstance(current().rule, ScoreRule):
             raise ValueError(
                 f"{site.place}: random numbers that are not uniform, or are used a second time, "
                 "are compared with a tensor that carries a gradient: their log-probability is not "
@@ -185,9 +186,9 @@ class ProgramMode(TorchFunctionMode):
         law = Bernoulli(p.clamp(0.0, 1.0).expand(mask.shape), validate_args=False)
         success = mask if below else ~mask
         z = program.draw(law, lambda: success.to(p.dtype), name="torch.rand(...) < p")
-        if program.scored:
+        if isinstance(program.rule, ScoreRule):
             return mask
-        if not program.exact:  # a rule with draws of its own
+        if not program.rule.exact:  # a rule with draws of its own
             mask = z.detach() > 0.5 if below else z.detach() <= 0.5
         self.surrogates.pair(mask, z if below else 1 - z)
         return mask
@@ -254,7 +255,7 @@ def _multinomial(func: Any, args: Any, kwargs: Any) -> Tensor:
         shape = (*weights.shape[:-1], draws, weights.shape[-1])
         law = Categorical(weights.unsqueeze(-2).expand(shape), validate_args=False)
         return program.draw(law, plain, name=name)
-    if not program.scored or not weights.requires_grad:
+    if not isinstance(program.rule, ScoreRule) or not weights.requires_grad:
         index = _without_slope(name, plain())
         if weights.requires_grad:
             warn_at(
@@ -270,7 +271,7 @@ def _multinomial(func: Any, args: Any, kwargs: Any) -> Tensor:
         taken = weights.gather(-1, index)
         left = weights.sum(-1, keepdim=True) - (taken.cumsum(-1) - taken)
         site = program.site(name, tuple(index.shape))
-        program.keep_score(site, (taken / left).log())
+        program.rule.keep(site, (taken / left).log())
     return index
 
 
