@@ -44,7 +44,7 @@ class PathRule:
         """Whether the draw is made of others, which carry the gradient."""
         return looks_into(law)
 
-    def draw(self, site: Site, law: Any, plain: Callable[[], Tensor], shape: torch.Size) -> Tensor:
+    def draw(self, site: Site, law: Any, plain: Plain, shape: torch.Size) -> Tensor:
         """A draw that carries a gradient; ``plain`` makes it as it would be made elsewhere."""
         if isinstance(base := base_of(law), Categorical):
             return self._index(site, _as_categorical(base, site), plain)

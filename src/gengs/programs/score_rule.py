@@ -38,7 +38,7 @@ class ScoreRule:
         """Whether the draw is made of others, which have a log-probability."""
         return not has_own_pmf(law)
 
-    def draw(self, site: Site, law: Any, plain: Callable[[], Tensor], shape: torch.Size) -> Tensor:
+    def draw(self, site: Site, law: Any, plain: Plain, shape: torch.Size) -> Tensor:
         """A draw as the program makes it."""
         with torch.no_grad():
             z = plain()
