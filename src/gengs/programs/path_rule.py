@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Binomial, Categorical, Distribution, OneHotCategorical, Poisson
+from torch.distributions import Binomial, Categorical, OneHotCategorical, Poisson
 
 from ..draws import rsample
 from ..draws.own_laws import is_the_law
@@ -40,9 +40,7 @@ class PathRule:
         self.name = "MidCDF" if by is None else type(by).__name__
         self.exact = by is None or isinstance(by, MidCDF)  # it keeps the draws of the program
 
-    def looks_into(self, law: Distribution) -> bool:
-        """Whether the draw is made of others, which carry the gradient."""
-        return looks_into(law)
+    looks_into = staticmethod(looks_into)
 
     def draw(self, site: Site, law: Any, plain: Plain, shape: torch.Size) -> Tensor:
         """A draw that carries a gradient; ``plain`` makes it as it would be made elsewhere."""

@@ -110,6 +110,7 @@ class Program:
                 "of each; use MidCDF(), another that rsample takes, RLOO() or REINFORCE()."
             )
         refuse_settings_of_expect("differentiable", by)
+        self.rule: PathRule | ScoreRule
         self.rule = ScoreRule(by, validate) if scored else PathRule(by, absorbing)
         self.validate, self.report = validate, CutReport()
         self.costs: list[Tensor] = []

@@ -34,7 +34,8 @@ class ScoreRule:
     def __init__(self, by: Any, validate: bool) -> None:
         self.name, self.baseline, self.validate = type(by).__name__, isinstance(by, RLOO), validate
 
-    def looks_into(self, law: Distribution) -> bool:
+    @staticmethod
+    def looks_into(law: Distribution) -> bool:
         """Whether the draw is made of others, which have a log-probability."""
         return not has_own_pmf(law)
 
