@@ -1,10 +1,9 @@
 """The path rule: each draw moves with its parameters, and the chain rule does the rest.
 
-**Absorbing states.** Where draws have brought a rate to 0 (nobody is infected any more), one more
-would start everything anew, and the linear path would let that grow without bound from step to
-step. There a count stays put: the slope is left out. Where nothing is absorbing (somebody comes in
-from outside, and the rate does not stay 0) that is an error, which the path cannot tell from the
-other case while the program runs. So it is said how often it was done.
+A count stays put in an absorbing state (see :mod:`.program`): where draws have brought its
+rate to 0, the slope is left out. Where somebody may come in from outside, and the rate does not
+stay 0, that is an error, which the path cannot tell from the other case while the program runs. So
+it is said how often it was done.
 """
 
 from __future__ import annotations
