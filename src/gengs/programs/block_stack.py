@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["blocks", "current", "enter", "leave", "noting", "outermost", "quiet", "watching"]
+__all__ = ["blocks", "captures", "current", "enter", "in_user_code", "leave", "outermost", "quiet"]
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,17 +45,17 @@ def leave(program: Program) -> None:
         _blocks.set(around[: around.index(program)])
 
 
-def watching(mode: ProgramMode | None = None) -> bool:
-    """Whether draws are to be made by the program: in a block, not in our own code, with grad.
+def captures(mode: ProgramMode | None = None) -> bool:
+    """Whether the program makes the draws: in a block, not in our own code, with gradients.
 
     The ``mode`` of another task, which has a block of its own, is not meant.
     """
     open_blocks = _blocks.get()
     mine = bool(open_blocks) and (mode is None or open_blocks[0].mode is mode)
-    return mine and noting()
+    return mine and in_user_code()
 
 
-def noting() -> bool:
+def in_user_code() -> bool:
     """Whether it is the user's code that runs, with gradients."""
     return not _quiet.get() and torch.is_grad_enabled()
 

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.utils.checkpoint import CheckpointFunction
 
-from .block_stack import blocks, current, watching
+from .block_stack import blocks, captures, current
 from .torch_mode import draw_geometric
 
 _lock = threading.Lock()
@@ -68,7 +68,7 @@ def _laws(kind: type[Distribution]) -> Iterator[type[Distribution]]:
 def _asking(kind: type[Distribution], original: Callable[..., Tensor]) -> Callable[..., Tensor]:
     @functools.wraps(original)
     def sample(self: Distribution, *args: Any, **kwargs: Any) -> Tensor:
-        if not watching():
+        if not captures():
             return original(self, *args, **kwargs)
         shape = args[0] if args else kwargs.get("sample_shape", ())
         plain = functools.partial(original, self, *args, **kwargs)
@@ -90,7 +90,7 @@ def _as_drawn(law: Distribution, kind: type[Distribution]) -> Distribution:
 def _differentiable_geometric(self: Tensor, p: Any, **kwargs: Any) -> Tensor:
     """``Tensor.geometric_``, which by itself takes no tensor that requires a gradient."""
     plain = functools.partial(_geometric, **kwargs)
-    if isinstance(p, Tensor) and p.requires_grad and watching():
+    if isinstance(p, Tensor) and p.requires_grad and captures():
         return draw_geometric(self, p, plain)
     return plain(self, p)
 

@@ -12,7 +12,7 @@ from torch.distributions import Bernoulli, Binomial, Categorical, Geometric, Nor
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from .block_stack import current, noting, quiet, watching
+from .block_stack import captures, current, in_user_code, quiet
 from .cut_operations import ending, moving, no_derivative, tensors_in
 from .cut_report import CutGradientWarning, CutReport
 from .mode_stack import modes, remove, sink
@@ -65,7 +65,7 @@ class ProgramMode(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if not self._open:
             return self._after_the_block(func, name, args, kwargs)
-        if not watching(self):
+        if not captures(self):
             return func(*args, **kwargs)
         if name == "__get__":
             return self._attribute(func, args, kwargs)
@@ -95,7 +95,7 @@ class ProgramMode(TorchFunctionMode):
 
     def _after_the_block(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         result = func(*args, **kwargs)
-        if self._lingers and noting() and name != "__get__" and name not in _DRAWS:
+        if self._lingers and in_user_code() and name != "__get__" and name not in _DRAWS:
             return self._noted(name, args, kwargs, result, noisy=False)
         return result
 
