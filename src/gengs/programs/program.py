@@ -124,9 +124,9 @@ class Program:
         require_reverse_mode()
         self._used = True
         self._around = blocks()
+        self.mode = self._around[0].mode if self._around else ProgramMode(self.report)
         enter(self)
         patch_laws()
-        self.mode = outermost().mode if self._around else ProgramMode(self.report)
         if not self._around:
             self.mode.__enter__()
             weakref.finalize(self, self.mode.stop).atexit = False
