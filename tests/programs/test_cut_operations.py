@@ -75,7 +75,7 @@ def test_what_ends_a_gradient_is_named(name, inside):
         assert message == ""
     else:
         assert "part of the gradient ends" in message and f"it is {kind} (" in message
-        assert "test_cuts.py:" in message
+        assert "test_cut_operations.py:" in message
 
 
 def test_the_score_asks_nothing_of_the_cost():
