@@ -32,13 +32,15 @@ def log_exponential(
     device: torch.device | str | None = None,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """The logarithm of standard exponential noise: standard Gumbel noise with its sign turned."""
+    """The logarithm of standard exponential noise: standard Gumbel noise with its sign turned.
+
+    In memory the last dimension comes first, as in the table of a law that it is added to.
+    """
     if dtype not in (torch.float32, torch.float64):
         raise TypeError(f"noise is drawn in float32 or float64, not in {dtype}")
-    minus_uniform = _minus_fine_uniform(
-        torch.Size(shape), dtype, torch.device(device or "cpu"), generator
-    )
-    return minus_uniform.log1p_().neg_().log_()
+    first = torch.Size([*shape[-1:], *shape[:-1]])
+    minus_uniform = _minus_fine_uniform(first, dtype, torch.device(device or "cpu"), generator)
+    return minus_uniform.log1p_().neg_().log_().movedim(0, -1)
 
 
 def conditional_gumbel(

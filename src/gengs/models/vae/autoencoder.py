@@ -113,16 +113,17 @@ class Autoencoder(nn.Module, ABC):
     def _pixels(self, x: Tensor, look: bool = True) -> Tensor:
         """Images as floating numbers between 0 and 1; anything else is an error.
 
-        Without a ``look`` anything else becomes NaN, which is noticed where the loss is looked at.
+        Without a ``look`` images with anything else become NaN, which is noticed where the loss is
+        looked at.
         """
         x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
-        if not validates(self.validate_args):
+        if not validates(self.validate_args) or not x.numel():
             return x
-        outside = ~((x >= 0) & (x <= 1))
+        low, high = x.amin(), x.amax()
+        inside = (low >= 0) & (high <= 1)
         if not look:
-            return x.masked_fill(outside, torch.nan)
-        if any_of(outside):
-            low, high = x.aminmax()
+            return x + torch.where(inside, 0.0, torch.nan)
+        if any_of(~inside):
             are = "some are NaN" if low.isnan() else f"they range from {low:.4g} to {high:.4g}"
             raise ValueError(
                 f"expected pixels between 0 and 1 in `x`, but {are}; divide grey values by their "
