@@ -21,7 +21,7 @@ which is the one-sided derivative of every linear cost.
 
 **Valleys.** An atom that is rare while much of the mass lies on both sides would get a huge weight,
 :math:`1/\pi_z`, once in :math:`1/\pi_z` draws. An atom with
-:math:`\pi_k < 0.01\, \pi_{\max} \min(P(Z < c_k), P(Z > c_k))` is therefore bridged like an
+:math:`\pi_k < 0.01\, \pi_{\max} \min(P(Z \le c_k), P(Z > c_k))` is therefore bridged like an
 impossible one, which stays exact for quadratic costs and bounds the weights by
 :math:`100 / \pi_{\max}` times the gap. Unimodal laws have no valleys.
 
@@ -96,13 +96,12 @@ def _in_order(law: Finite) -> tuple[Tensor, Tensor]:
             "without an order."
         )
     atoms, probs = law.atoms, law.probs
-    if law.certificate is None:  # a truncation's atoms are in order
-        atoms, order = atoms.sort(-1)
-        shared = order.dim() == 1
-        probs = (
-            probs.index_select(-1, order) if shared else probs.gather(-1, order.expand_as(probs))
-        )
-    return atoms, probs
+    if law.certificate is not None:  # a truncation's atoms are in order
+        return atoms, probs
+    atoms, order = atoms.sort(-1)
+    if order.dim() == 1:
+        return atoms, probs.movedim(-1, 0).index_select(0, order).movedim(0, -1)
+    return atoms, probs.gather(-1, order.expand_as(probs))
 
 
 class _FollowTable(torch.autograd.Function):
@@ -125,7 +124,7 @@ class _FollowTable(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         z, probs, index, upper, atoms = ctx.saved_tensors
         area, weight = _slopes(z, probs.detach(), index, upper, atoms, ctx.valley)
-        moved = area * (grad.detach().unsqueeze(-1).to(area.dtype) * weight)
+        moved = (area * (grad.detach().to(area.dtype) * weight)).movedim(0, -1)
         moved = moved.sum_to_size(probs.shape).to(probs.dtype)
         if torch.is_grad_enabled():
             moved = NotTwice.apply(moved, grad, probs)
@@ -136,33 +135,47 @@ class _FollowTable(torch.autograd.Function):
 def _slopes(
     z: Tensor, probs: Tensor, index: Tensor, upper: Tensor, atoms: Tensor, valley: float
 ) -> tuple[Tensor, Tensor]:
-    """``dz / dπ_j`` as areas ``(*sample, *batch, n)`` and a weight ``(*sample, *batch, 1)``."""
-    kept = _kept(probs, valley)
-    away = atoms - z.unsqueeze(-1)
+    """``dz / dπ_j`` as areas ``(n, *sample, *batch)`` and a weight ``(*sample, *batch)``."""
+    probs, atoms = _atoms_first(probs, z.dim()), _atoms_first(atoms, z.dim())
+    kept = _kept(probs, valley).to(z.dtype)
+    away = atoms - z
     # how far the hat reaches: to the nearest atom that is kept, to infinity where there is none
-    distance = away / kept.to(away.dtype)
+    distance = away / kept
     rise, fall = _least_positive(-distance), _least_positive(distance)
     # the area under the hat from z to each atom: half a parabola, or, where nothing possible lies
     # on that side and the hat is 1 for good, the distance itself
-    left, right = away.clamp_max(0).maximum(-rise), away.clamp_min(0).minimum(fall)
-    area = left + left.square() / (2 * rise) + right - right.square() / (2 * fall)
-    far = torch.where(upper.unsqueeze(-1), rise, -fall) / 2  # so that the heavier side gets nothing
-    drawn = pick(probs, index).unsqueeze(-1)
-    weight = pick(kept, index).unsqueeze(-1) / drawn  # those bridged do not move
-    return area + far.masked_fill(far.isinf(), 0.0), weight
+    within = away.clamp(-rise, fall)
+    fallen = torch.maximum(within / fall, within / -rise)  # from 0 at the drawn atom to 1
+    area = fallen.mul_(-0.5).add_(1).mul_(within)
+    far = torch.where(upper, rise, -fall) / 2  # so that the heavier side gets nothing
+    drawn = index.unsqueeze(0)
+    # those bridged do not move
+    weight = _at(kept, drawn) / _at(probs, drawn)
+    return area.add_(far.masked_fill(far.isinf(), 0.0)), weight
+
+
+def _atoms_first(table: Tensor, dims: int) -> Tensor:
+    """``(*batch, n)`` as ``(n, ..., *batch)`` beside draws of so many dimensions."""
+    table = table.movedim(-1, 0)  # as it lies in memory
+    return table.reshape(len(table), *[1] * (dims + 1 - table.dim()), *table.shape[1:])
+
+
+def _at(table: Tensor, index: Tensor) -> Tensor:
+    """The entries of ``(n, ...)`` at indices ``(1, *sample, *batch)``."""
+    return table.expand(len(table), *index.shape[1:]).gather(0, index).squeeze(0)
 
 
 def _least_positive(x: Tensor) -> Tensor:
-    """The least positive number in each row, +inf without one; NaN (a zero over zero) is none."""
-    least = threshold(x, 0.0, torch.inf).amin(-1, keepdim=True)
-    return least.nan_to_num(torch.inf, torch.inf)
+    """The least positive number of each draw, +inf without one; NaN (a zero over zero) is none."""
+    return threshold(x, 0.0, torch.inf).amin(0).nan_to_num(torch.inf, torch.inf)
 
 
 def _kept(probs: Tensor, valley: float) -> Tensor:
-    """Which atoms are neither impossible nor in a valley."""
-    cdf = probs.cumsum(-1, dtype=torch.float64 if probs.device.type != "mps" else None)
-    sides = torch.minimum(cdf - probs, cdf[..., -1:] - cdf)
-    return (probs > 0) & (probs >= valley * probs.amax(-1, keepdim=True) * sides)
+    """1 for atoms that are neither impossible nor in a valley, else 0."""
+    cdf = probs.cumsum(0, dtype=torch.float64 if probs.device.type != "mps" else None)
+    sides = torch.minimum(cdf, cdf[-1] - cdf).to(probs.dtype)
+    excess = probs - sides * (valley * probs.amax(0))
+    return excess.clamp_min_(0.0).sign_()  # five times as fast as a mask that becomes a number
 
 
 class NotTwice(torch.autograd.Function):
