@@ -116,7 +116,7 @@ class _FusedValue(torch.autograd.Function):
         unnormalised = scores.clamp_min_(floor).exp_()
         threshold(unnormalised, 2 * math.exp(floor), 0.0, inplace=True)
         rows = torch.stack([atoms, torch.ones_like(atoms)])
-        weighted, total = product(rows, unnormalised.movedim(-1, 0).flatten(1))
+        weighted, total = product(rows, unnormalised.movedim(-1, 0).reshape(len(atoms), -1))
         value = weighted.div_(total).view(scores.shape[:-1])
         ctx.save_for_backward(logits, unnormalised, total.view_as(value), value, atoms)
         ctx.temperature = temperature

@@ -32,7 +32,7 @@ draw from a tail would otherwise divide the rounding errors of the bulk by its o
 
 from __future__ import annotations
 
-__all__ = ["VALLEY", "NotTwice", "midcdf_from_table", "move_in_table"]
+__all__ = ["VALLEY", "NotTwice", "midcdf_from_table", "move_in_table", "stratified_uniforms"]
 
 from typing import Any
 
@@ -41,7 +41,9 @@ from torch import Tensor
 from torch.nn.functional import threshold
 
 from ..distributions.finite import Finite
-from ..distributions.inverse_cdf import inverse_cdf_index, pick, stratified_uniforms
+from ..distributions.inverse_cdf import inverse_cdf_index, pick
+from ..distributions.tails import atoms_first
+from ..distributions.tracing import with_signature
 
 VALLEY = 0.01
 """How rare an atom must be, beside the mode and the mass on both sides, to be bridged."""
@@ -67,6 +69,25 @@ def midcdf_from_table(law: Finite, shape: torch.Size, valley: float = VALLEY) ->
     if not probs.requires_grad:
         return z
     return _FollowTable.apply(z, probs, index, uniforms > 0.5, atoms.detach(), valley)
+
+
+def stratified_uniforms(shape: torch.Size, batch: torch.Size, device: torch.device) -> Tensor:
+    """Uniforms of shape ``shape + batch``, stratified over ``shape`` for each batch element.
+
+    They cover [0, 1) more evenly than independent ones: each coordinate gets its own Latin
+    hypercube, in antithetic pairs (u, 1 - u). Every single uniform is uniform, so every draw made
+    from one is exact, while averages vary less.
+    """
+    wide = torch.float32 if device.type == "mps" else torch.float64
+    draws = shape.numel()
+    if draws <= 1:
+        return torch.rand(shape + batch, dtype=wide, device=device)
+    pairs = (draws + 1) // 2
+    # a random order of the strata for each element: argsort of uniforms
+    strata = torch.rand((pairs, *batch), device=device).argsort(0)
+    u = (strata + torch.rand((pairs, *batch), dtype=wide, device=device)) / pairs
+    both = torch.cat([u, 1 - u]).clamp_max(1 - torch.finfo(wide).eps)
+    return both[:draws].reshape(shape + batch)
 
 
 def move_in_table(law: Finite, z: Tensor) -> Tensor:
@@ -104,6 +125,7 @@ def _in_order(law: Finite) -> tuple[Tensor, Tensor]:
     return atoms, probs.gather(-1, order.expand_as(probs))
 
 
+@with_signature
 class _FollowTable(torch.autograd.Function):
     """A draw from a table, moving with the probabilities."""
 
@@ -136,7 +158,7 @@ def _slopes(
     z: Tensor, probs: Tensor, index: Tensor, upper: Tensor, atoms: Tensor, valley: float
 ) -> tuple[Tensor, Tensor]:
     """``dz / dπ_j`` as areas ``(n, *sample, *batch)`` and a weight ``(*sample, *batch)``."""
-    probs, atoms = _atoms_first(probs, z.dim()), _atoms_first(atoms, z.dim())
+    probs, atoms = atoms_first(probs, z.dim()), atoms_first(atoms, z.dim())
     kept = _kept(probs, valley).to(z.dtype)
     away = atoms - z
     # how far the hat reaches: to the nearest atom that is kept, to infinity where there is none
@@ -152,12 +174,6 @@ def _slopes(
     # those bridged do not move
     weight = _at(kept, drawn) / _at(probs, drawn)
     return area.add_(far.masked_fill(far.isinf(), 0.0)), weight
-
-
-def _atoms_first(table: Tensor, dims: int) -> Tensor:
-    """``(*batch, n)`` as ``(n, ..., *batch)`` beside draws of so many dimensions."""
-    table = table.movedim(-1, 0)  # as it lies in memory
-    return table.reshape(len(table), *[1] * (dims + 1 - table.dim()), *table.shape[1:])
 
 
 def _at(table: Tensor, index: Tensor) -> Tensor:

@@ -1,12 +1,13 @@
-"""A prior that is not learned, as a module: its parameters are buffers, ``forward()`` the law.
+"""What a model takes from its prior, as modules with buffers: the law itself, and its scale.
 
-So it moves to a device and a type with the model that holds it, but never below ``float32``: a rate
-of 2.3 is none in bfloat16.
+A prior that is not learned has its parameters as buffers, and ``forward()`` is the law. So it moves
+to a device and a type with the model that holds it, but never below ``float32``: a rate of 2.3 is
+none in bfloat16.
 """
 
 from __future__ import annotations
 
-__all__ = ["FixedPrior", "WideBuffers"]
+__all__ = ["FixedPrior", "Standardise", "WideBuffers"]
 
 from typing import Any
 
@@ -69,3 +70,30 @@ class FixedPrior(WideBuffers):
         """The law."""
         law: Distribution = self.kind(**dict(self.named_buffers()), validate_args=False)
         return law
+
+
+class Standardise(WideBuffers):
+    """``(z - mean) / standard deviation`` of a law; both stay what they are when it is made.
+
+    Example:
+        >>> Standardise(torch.distributions.Poisson(4.0))(torch.tensor([0.0, 4.0, 6.0]))
+        tensor([-2.,  0.,  1.])
+    """
+
+    def __init__(self, law: Distribution) -> None:
+        super().__init__()
+        try:
+            mean, spread = law.mean.detach(), law.stddev.detach()
+        except NotImplementedError:
+            mean = spread = torch.tensor(torch.nan)
+        if not mean.is_meta and not bool((mean + spread).isfinite().all()):
+            raise ValueError(
+                f"the mean or the variance of the prior {law} is not known or infinite: pass "
+                "standardise=False, and the decoder sees the counts as they are."
+            )
+        self.constant("centre", mean)
+        self.constant("spread", torch.where(spread > 0, spread, 1.0))
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Latents ``(*, D)`` in units of the law."""
+        return (z - self.get_buffer("centre")) / self.get_buffer("spread")
