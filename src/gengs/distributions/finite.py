@@ -100,20 +100,19 @@ class Finite(Distribution):
             normalised = weights / weights.sum(-1, keepdim=True)
             self.set_table(atoms, safe_log(normalised), event_dim, dtype, validate)
             self.given_probs = normalised.expand_as(self.logits)
+            fault = ~(normalised.detach().sum(-1) > 0) | (weights.detach().amin(-1) < 0)
         else:
             table = weights.movedim(-1, 0).log_softmax(0).movedim(0, -1)
             self.set_table(atoms, table, event_dim, dtype, validate)
-        if validate and any_of(self._faulty_rows(weights), not_finite(atoms), _may_repeat(self)):
-            refuse_table(self, name, weights.detach(), self._faulty_rows(weights))
+            fault = self.logits.detach().amax(-1).isnan()  # NaN, +inf, or every atom forbidden
+        if validate and any_of(fault, not_finite(atoms), _may_repeat(self)):
+            refuse_table(self, name, weights.detach(), fault)
 
     def set_table(
         self, atoms: Tensor, logits: Tensor, event_dim: int, dtype: torch.dtype, validate: bool
     ) -> None:
-        """Take a normalised table: what every way to make a law ends with.
-
-        In memory it lies atoms first: a processor then adds rows, softmaxes and broadcasts along
-        the batch, many elements at a time, which for a dozen atoms is five times as fast.
-        """
+        """Take a normalised table: what every way to make a law ends with."""
+        # atoms first in memory: sums over a dozen of them run along the batch, five times as fast
         logits = logits.movedim(-1, 0).contiguous().movedim(0, -1)
         n = logits.shape[-1]
         where_n = -1 - event_dim
@@ -141,12 +140,6 @@ class Finite(Distribution):
         # our own checks: torch's would refuse -inf logits under `simplex`
         super().__init__(batch, event, validate_args=False)
         self._validate_args = validate
-
-    def _faulty_rows(self, weights: Tensor) -> Tensor:
-        """Which rows cannot be normalised: NaN, +inf, a negative weight, or no possible atom."""
-        if self.given_probs is None:  # the largest log-probability of any other row is a number
-            return self.logits.detach().amax(-1).isnan()
-        return ~(self.given_probs.detach().sum(-1) > 0) | (weights.detach().amin(-1) < 0)
 
     # ------------------------------------------------------------------ the PMF and what sums it
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 __all__ = ["divergence"]
 
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.distributions import Binomial, Distribution, Multinomial, NegativeBinomial
@@ -24,7 +22,7 @@ from .finite import Finite
 from .multinomial import multinomial_probs
 from .relaxed import StraightThrough
 from .tails import log_success_and_failure, times
-from .tracing import any_of, is_eager, validates
+from .tracing import any_of, validates
 
 _FORBIDDEN = -1e30
 """Below any log-probability but ``-inf``."""
@@ -112,49 +110,11 @@ def _binomial(q: Binomial, p: Binomial) -> Tensor:
 
 def _categorical_kl(log_q: Tensor, log_p: Tensor) -> Tensor:
     """The divergence of log-PMFs ``(*batch, n)``."""
-    if is_eager(log_q, log_p):
-        kl: Tensor = _FusedKL.apply(log_q, log_p)
-        return kl
-    return _summed_kl(log_q, log_p)[0]
-
-
-def _summed_kl(log_q: Tensor, log_p: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The divergence, its terms and the probabilities of ``q``."""
     q = log_q.exp()
     # impossible atoms of q contribute 0 and send no NaN back; a mask would take four times as long
-    terms = q * (threshold(log_q, _FORBIDDEN, 0.0) - log_p.clamp_min(_FORBIDDEN))
+    ratio = threshold(log_q, _FORBIDDEN, 0.0) - log_p.clamp_min(_FORBIDDEN)
     outside = (q * (log_p == -torch.inf)).sum(-1) > 0
-    return terms.sum(-1).masked_fill(outside, torch.inf), terms, q
-
-
-class _FusedKL(torch.autograd.Function):
-    r"""The same as one node that keeps one table, its own derivative.
-
-    .. math:: \frac{\partial \mathrm{KL}}{\partial \log \hat\pi_k}
-        = \hat\pi_k (\log \hat\pi_k - \log \pi_k + 1), \qquad
-        \frac{\partial \mathrm{KL}}{\partial \log \pi_k} = -\hat\pi_k
-    """
-
-    @staticmethod
-    def forward(ctx: Any, log_q: Tensor, log_p: Tensor) -> Tensor:
-        kl, terms, q = _summed_kl(log_q, log_p)
-        ctx.save_for_backward(log_q, log_p, terms.add_(q), kl)
-        return kl
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        log_q, log_p, slope, kl = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            both = [t for t in (log_q, log_p) if t.requires_grad]
-            found = iter(
-                torch.autograd.grad(_summed_kl(log_q, log_p)[0], both, grad, create_graph=True)
-            )
-            return tuple(next(found) if t.requires_grad else None for t in (log_q, log_p))
-        grad = grad.masked_fill(kl == torch.inf, 0.0).unsqueeze(-1)
-        for_p = None
-        if ctx.needs_input_grad[1]:
-            for_p = (-grad * log_q.exp()).sum_to_size(log_p.shape)
-        return (grad * slope).sum_to_size(log_q.shape), for_p
+    return (q * ratio).sum(-1).masked_fill(outside, torch.inf)
 
 
 def _difference(log_q: Tensor, log_p: Tensor) -> Tensor:

@@ -48,7 +48,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.nn.functional import logsigmoid, threshold
 
-from .tracing import inspectable, with_signature
+from .tracing import inspectable
 
 LogPMF = Callable[[Tensor], Tensor]
 
@@ -163,11 +163,10 @@ def _log_gammainc(upper: bool, a: Tensor, rate: Tensor) -> Tensor:
     return torch.where(rare, beyond, tail.masked_fill(rare, 1.0).log())
 
 
-Formula = Callable[[Tensor, Tensor], Tensor]
-Slope = Callable[[Tensor, Tensor, Tensor], Tensor]
+Formula = Callable[..., Tensor]
 
 
-def _of_rate(formula: Formula, slope: Slope, k: Tensor, rate: Tensor) -> Tensor:
+def _of_rate(formula: Formula, slope: Formula, k: Tensor, rate: Tensor) -> Tensor:
     """``formula(k, rate)``; its derivative in the rate is ``slope(k, rate, formula(k, rate))``."""
     if torch.compiler.is_compiling():  # which cannot follow a jvp, and needs none
         return formula(k, rate)
@@ -175,14 +174,13 @@ def _of_rate(formula: Formula, slope: Slope, k: Tensor, rate: Tensor) -> Tensor:
     return value
 
 
-@with_signature
 class _OfRate(torch.autograd.Function):
     """A formula as one node, with the forward mode that torch's gamma functions do not have."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(formula: Formula, slope: Slope, k: Tensor, rate: Tensor) -> Tensor:
+    def forward(formula: Formula, slope: Formula, k: Tensor, rate: Tensor) -> Tensor:
         return formula(k, rate)
 
     @staticmethod

@@ -22,10 +22,8 @@ __all__ = [
     "require_memory",
     "tensors_of",
     "validates",
-    "with_signature",
 ]
 
-import inspect
 import math
 import sys
 from collections.abc import Iterator
@@ -92,12 +90,6 @@ def is_eager(*tensors: Tensor) -> bool:
     if not inspectable(*tensors) or inside_transform() or forward_ad._current_level >= 0:
         return False
     return not (torch.is_grad_enabled() and any(tensor.is_inference() for tensor in tensors))
-
-
-def with_signature(function: type[torch.autograd.Function]) -> type[torch.autograd.Function]:
-    """Keep the signature of ``forward``, which torch makes anew at each call: 30 microseconds."""
-    function.forward.__signature__ = inspect.signature(function.forward)  # type: ignore[attr-defined]
-    return function
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:

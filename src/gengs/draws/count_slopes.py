@@ -68,7 +68,6 @@ from torch.distributions import (
 )
 
 from ..distributions.tails import was_given
-from ..distributions.tracing import with_signature
 
 Pull = Callable[..., Tensor]
 """From the draw's cotangent, the draw and all parameters to one parameter's cotangent."""
@@ -84,7 +83,6 @@ def moved(pulls: Sequence[Pull], z: Tensor, *parameters: Tensor) -> Tensor:
     return result
 
 
-@with_signature
 class _Moved(torch.autograd.Function):
     generate_vmap_rule = True
 

@@ -43,7 +43,6 @@ from torch.nn.functional import threshold
 from ..distributions.finite import Finite
 from ..distributions.inverse_cdf import inverse_cdf_index, pick
 from ..distributions.tails import atoms_first
-from ..distributions.tracing import with_signature
 
 VALLEY = 0.01
 """How rare an atom must be, beside the mode and the mass on both sides, to be bridged."""
@@ -125,7 +124,6 @@ def _in_order(law: Finite) -> tuple[Tensor, Tensor]:
     return atoms, probs.gather(-1, order.expand_as(probs))
 
 
-@with_signature
 class _FollowTable(torch.autograd.Function):
     """A draw from a table, moving with the probabilities."""
 

@@ -71,8 +71,8 @@ class CheckedCost:
             result: The estimate.
             boundary: Which elements sit on a boundary that the estimator does not move off.
         """
-        flags = [not_finite(costs) for costs in self._returned] + [not_finite(result)]
-        flags += [doubt for doubt, _ in self.factors.doubts]
+        numbers = torch.cat([t.detach().flatten() for t in (*self._returned, result)])
+        flags = [not_finite(numbers), *(doubt for doubt, _ in self.factors.doubts)]
         if boundary is not None:
             flags.append(boundary)
         if not any_of(*flags, *self._flat):
