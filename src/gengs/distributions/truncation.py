@@ -251,11 +251,10 @@ def _check_cut(family: Family, window: Window, k: Tensor, logits: Tensor, below:
     if below:
         ends, at = torch.cat([logits[..., :1], ends], -1), torch.cat([k[..., :1], at], -1)
     held = ends.exp().sum(-1)  # an end atom holds its own probability and what lies beyond
-    doubts = [*_faults(family), held > window.allowed]
     unnormalised = held.new_zeros(()).bool()
     if type(family) is Family:  # whose log_prob is somebody else's
         unnormalised = (logits.logsumexp(-1).exp() - 1).abs() > 1e-3
-    if not any_of(*doubts, unnormalised):
+    if not any_of(*_faults(family), held > window.allowed, unnormalised):
         return
     _check_parameters(family)
     if any_of(unnormalised):
