@@ -31,13 +31,10 @@ def log_exponential(
     device: torch.device | str | None = None,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """The logarithm of standard exponential noise: standard Gumbel noise with its sign turned.
-
-    In memory the last dimension comes first, as in the table of a law that it is added to.
-    """
+    """The logarithm of standard exponential noise: standard Gumbel noise with its sign turned."""
     if dtype not in (torch.float32, torch.float64):
         raise TypeError(f"noise is drawn in float32 or float64, not in {dtype}")
-    first = torch.Size([*shape[-1:], *shape[:-1]])
+    first = torch.Size([*shape[-1:], *shape[:-1]])  # in memory, as in the table it is added to
     minus_uniform = _minus_fine_uniform(first, dtype, torch.device(device or "cpu"), generator)
     return minus_uniform.log1p_().neg_().log_().movedim(0, -1)
 

@@ -130,7 +130,9 @@ class _FusedValue(torch.autograd.Function):
         scale = grad / (total * ctx.temperature)
         gradient = torch.sub(atoms, value.unsqueeze(-1), out=torch.empty_like(unnormalised))
         gradient.mul_(scale.unsqueeze(-1)).mul_(unnormalised)
-        return gradient.sum_to_size(logits.shape), None, None, None
+        if gradient.numel() > logits.numel():  # several samples
+            gradient = gradient.sum_to_size(logits.shape)
+        return gradient.view(logits.shape), None, None, None
 
 
 def _differentiable_backward(
