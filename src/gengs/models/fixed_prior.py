@@ -1,13 +1,12 @@
-"""What a model takes from its prior, as modules with buffers: the law itself, and its scale.
+"""What a model keeps of its prior, as modules with buffers: the law itself, its mean and spread.
 
-A prior that is not learned has its parameters as buffers, and ``forward()`` is the law. So it moves
-to a device and a type with the model that holds it, but never below ``float32``: a rate of 2.3 is
-none in bfloat16.
+They move to a device and a type with the model that holds them, but never below ``float32``: a rate
+of 2.3 is none in bfloat16.
 """
 
 from __future__ import annotations
 
-__all__ = ["FixedPrior", "Standardise", "WideBuffers"]
+__all__ = ["FixedPrior", "Standardise"]
 
 from typing import Any
 
@@ -19,14 +18,14 @@ from ..distributions.finite import Finite
 from .posteriors import EXPLICIT
 
 
-class WideBuffers(nn.Module):
+class _WideBuffers(nn.Module):
     """A module whose buffers are constants, in ``float32`` or wider wherever it is moved."""
 
     def constant(self, name: str, value: Tensor) -> None:
         """Keep a tensor; it is no part of the ``state_dict``, as it follows from the arguments."""
         self.register_buffer(name, value, persistent=False)
 
-    def _apply(self, fn: Any, recurse: bool = True) -> WideBuffers:
+    def _apply(self, fn: Any, recurse: bool = True) -> _WideBuffers:
         before = dict(self.named_buffers(recurse=False))
         super()._apply(fn, recurse)
         for name, value in before.items():
@@ -37,8 +36,8 @@ class WideBuffers(nn.Module):
         return self
 
 
-class FixedPrior(WideBuffers):
-    """A law with constant parameters: of one of torch's count families, or on atoms.
+class FixedPrior(_WideBuffers):
+    """A prior that is not learned: of one of torch's count families, or on atoms.
 
     Example:
         >>> FixedPrior(torch.distributions.Poisson(2.0)).to(torch.bfloat16)()
@@ -82,8 +81,10 @@ class FixedPrior(WideBuffers):
         return self.law
 
 
-class Standardise(WideBuffers):
-    """``(z - mean) / standard deviation`` of a law; both stay what they are when it is made.
+class Standardise(_WideBuffers):
+    """Counts as a network likes its inputs: centred, and of unit spread under the prior.
+
+    ``(z - mean) / standard deviation``, both as they are when it is made.
 
     Example:
         >>> Standardise(torch.distributions.Poisson(4.0))(torch.tensor([0.0, 4.0, 6.0]))
