@@ -128,9 +128,10 @@ class _FusedValue(torch.autograd.Function):
         if torch.is_grad_enabled():
             return _differentiable_backward(grad, logits, unnormalised, atoms, ctx.temperature)
         scale = grad / (total * ctx.temperature)
-        gradient = torch.sub(atoms, value.unsqueeze(-1), out=torch.empty_like(unnormalised))
-        gradient.mul_(scale.unsqueeze(-1)).mul_(unnormalised)
-        if gradient.numel() > logits.numel():  # several samples
+        slope = torch.sub(atoms, value.unsqueeze(-1), out=torch.empty_like(unnormalised))
+        # not in place: several gradients may come at once, as a batch of vmap
+        gradient = slope.mul_(unnormalised) * scale.unsqueeze(-1)
+        if gradient.numel() != logits.numel():  # of one sample there is nothing to add
             gradient = gradient.sum_to_size(logits.shape)
         return gradient.view(logits.shape), None, None, None
 

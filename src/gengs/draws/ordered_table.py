@@ -145,7 +145,7 @@ class _FollowTable(torch.autograd.Function):
         z, probs, index, upper, atoms = ctx.saved_tensors
         area, weight = _slopes(z, probs.detach(), index, upper, atoms, ctx.valley)
         moved = (area * (grad.detach().to(area.dtype) * weight)).movedim(0, -1)
-        if moved.numel() > probs.numel():  # several samples
+        if moved.numel() != probs.numel():  # of one sample there is nothing to add
             moved = moved.sum_to_size(probs.shape)
         moved = moved.reshape(probs.shape).to(probs.dtype)
         if torch.is_grad_enabled():
