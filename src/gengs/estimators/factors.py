@@ -140,7 +140,7 @@ class Factors:
         if isinstance(law, Finite):
             if law.certificate is not None:
                 return law.certificate.family.boundary()
-            return law.probs == 0 if law.reachable is None else None
+            return None if law.given_probs is None else law.given_probs == 0
         if isinstance(law, OneHotCategorical | Multinomial):
             law = law._categorical
         try:
