@@ -15,10 +15,7 @@ from itertools import islice, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import scipy.sparse
-
-from ...data.text.counting import CountedDocument, Tally, count_words
+from ...data.text.counting import CountedDocument, Tally, count_words, matrix
 from ...data.text.vocabulary import Words
 from ...models.topics.count_input import column_words
 from ...models.topics.topic_model import TopicModel
@@ -125,11 +122,8 @@ def _batches(
         Labels, and counts as a sparse matrix.
     """
     while part := list(islice(documents, _BATCH)):
-        ends = np.cumsum([0, *(len(document.columns) for _, document in part)])
-        columns = np.concatenate([np.asarray(d.columns, np.int32) for _, d in part])
-        counts = np.concatenate([np.asarray(d.counts, np.float32) for _, d in part])
-        matrix = scipy.sparse.csr_array((counts, columns, ends), shape=(len(part), words))
-        yield [label for label, _ in part], matrix
+        labels, counted = zip(*part, strict=True)
+        yield list(labels), matrix(counted, words)
     if tally.documents and not tally.known:
         raise ValueError(f"no word of {path} is in the model's vocabulary.")
 
@@ -138,7 +132,7 @@ def _counted(
     source: Source, saved: SavedModel, tally: Tally, path: Path
 ) -> Iterator[tuple[Label, CountedDocument]]:
     if isinstance(source, CountSource):
-        return zip(source.labels(), _translated(source, saved.vocabulary, tally), strict=True)
+        return zip(source.labels(), source.counted(saved.vocabulary, tally), strict=True)
     if saved.words is None:
         raise ValueError(
             f"{path} was fitted to counts and does not know how to read text; expected .npz or "
@@ -149,17 +143,3 @@ def _counted(
     rows = count_words((split(document.text) for document in one), saved.vocabulary, tally)
     about = (Label(d.line, d.name, excerpt(d.text)) for d in other)
     return zip(about, rows, strict=True)
-
-
-def _translated(source: CountSource, known: list[str], tally: Tally) -> Iterator[CountedDocument]:
-    """Counts in the columns of another vocabulary, of the words that it knows."""
-    column = {word: number for number, word in enumerate(known)}
-    places = [column.get(word) for word in source.vocabulary]
-    for document in source.counted():
-        pairs = list(zip(document.columns, document.counts, strict=True))
-        found = sorted((place, n) for c, n in pairs if (place := places[c]) is not None)
-        tally.documents += 1
-        tally.empty += not found
-        tally.known += round(sum(n for _, n in found))
-        tally.unknown += round(sum(n for c, n in pairs if places[c] is None))
-        yield CountedDocument([place for place, _ in found], [n for _, n in found])

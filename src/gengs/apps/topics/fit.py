@@ -26,7 +26,7 @@ from ...models.topics.topic_activity import measure_activity
 from ...models.topics.topic_model import TopicModel
 from ...models.topics.topic_perplexity import perplexity
 from ...models.topics.topic_settings import default_passes
-from ...models.topics.topic_training import in_order, topic_optimizer, topic_task
+from ...models.topics.topic_training import in_order
 from ...models.topics.topic_words import topics_as_json
 from ...runs.atomic import write_atomically
 from ...runs.json_lines import dumps
@@ -202,16 +202,7 @@ def build(config: FitConfig, corpus: Corpus) -> tuple[TopicModel, Task, Training
     )
     # as fit() does, but the loop is the engine's
     model._begin(read_counts_of(model, corpus, reset=True))
-    task = topic_task(
-        model.network_,
-        data,
-        topic_optimizer(model.network_, config.learning_rate, model.weight_decay),
-        steps=steps,
-        weigh=model.weigh,
-        topic_penalty=config.topic_penalty,
-        turn=config.turn,
-        evaluate=_evaluation(model, corpus, held_out),
-    )
+    task = model.trainer_.task(data, model, steps, _evaluation(model, corpus, held_out))
     every = max(1, epochs // _EVALUATIONS) * len(data)
     return model, task, Training(steps=steps, record_every=len(data), evaluate_every=every)
 

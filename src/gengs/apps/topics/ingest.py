@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...data.text.corpus import Corpus
-from ...data.text.counting import CountedDocument, Tally, count_words, write_corpus
+from ...data.text.counting import Tally, count_words, write_corpus
 from ...data.text.documents import text_files
 from ...data.text.vocabulary import Words, choose_vocabulary, read_stop_words
 from ...runs.atomic import write_atomically
@@ -65,7 +65,7 @@ def ingest(source: Source, config: FitConfig, folder: Path, say: Say) -> Ingeste
 
 def _count(source: Source, config: FitConfig, folder: Path, tally: Tally, say: Say) -> Corpus:
     if isinstance(source, CountSource):
-        return write_corpus(_tallied(source, tally), source.vocabulary, folder)
+        return write_corpus(source.counted(source.vocabulary, tally), source.vocabulary, folder)
     split = Words(config.least_letters)
     stop = read_stop_words(config.stop_words)
     say("reading the documents for their vocabulary")
@@ -79,14 +79,6 @@ def _count(source: Source, config: FitConfig, folder: Path, tally: Tally, say: S
     say(f"{len(vocabulary):,} words; counting them")
     texts = (split(document.text) for document in source.documents)
     return write_corpus(count_words(texts, vocabulary, tally), vocabulary, folder)
-
-
-def _tallied(source: CountSource, tally: Tally) -> Any:
-    for document in source.counted():
-        tally.documents += 1
-        tally.empty += not document.columns
-        tally.known += round(sum(document.counts))
-        yield CountedDocument(document.columns, document.counts)
 
 
 def _identity(source: Source) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 __all__ = ["CountSource", "Label", "Source", "TextSource", "open_source"]
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...data.text.corpus import Corpus
-from ...data.text.counting import CountedDocument
+from ...data.text.counting import CountedDocument, Tally
 from ...data.text.counts_files import read_counts, read_vocabulary, stream_feat
 from ...data.text.documents import Document, TextFile
 from ...data.text.text_sets import sample_documents
@@ -55,24 +55,32 @@ class CountSource:
     path: Path
     vocabulary: list[str]
 
-    def counted(self) -> Iterator[CountedDocument]:
-        """The counts of each document."""
+    def counted(self, known: Sequence[str], tally: Tally) -> Iterator[CountedDocument]:
+        """The counts of each document, in the columns of the words that are ``known``."""
+        column = {word: number for number, word in enumerate(known)}
+        places = [column.get(word) for word in self.vocabulary]
+        for pairs in self._pairs():
+            found = sorted((place, n) for c, n in pairs if (place := places[c]) is not None)
+            tally.documents += 1
+            tally.empty += not found
+            tally.known += round(sum(n for _, n in found))
+            tally.unknown += round(sum(n for c, n in pairs if places[c] is None))
+            yield CountedDocument([place for place, _ in found], [n for _, n in found])
+
+    def _pairs(self) -> Iterator[list[tuple[int, int]]]:
+        """The columns and counts of each document."""
         if self.path.suffix == ".feat":
             for _, columns, counts in stream_feat(self.path, len(self.vocabulary)):
-                both = sorted(zip(columns, counts, strict=True))
-                yield CountedDocument([c for c, _ in both], [n for _, n in both])
+                yield list(zip(columns, counts, strict=True))
             return
-        corpus = Corpus(read_counts(self.path), self.vocabulary)
-        for start, end in zip(corpus.indptr[:-1], corpus.indptr[1:], strict=True):
-            yield CountedDocument(
-                corpus.indices[start:end].tolist(), corpus.data[start:end].tolist()
-            )
+        for row in Corpus(read_counts(self.path), self.vocabulary).counts:
+            yield list(zip(row.indices.tolist(), row.data.tolist(), strict=True))
 
     def labels(self) -> Iterator[Label]:
         """The most frequent words of each document."""
-        for number, document in enumerate(self.counted(), 1):
-            pairs = sorted(zip(document.counts, document.columns, strict=True), reverse=True)
-            words = " ".join(self.vocabulary[column] for _, column in pairs[:30])
+        for number, pairs in enumerate(self._pairs(), 1):
+            most = sorted(((n, column) for column, n in pairs), reverse=True)
+            words = " ".join(self.vocabulary[column] for _, column in most[:30])
             yield Label(number, "", excerpt(words))
 
 
