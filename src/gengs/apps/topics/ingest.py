@@ -7,12 +7,12 @@ made anew.
 
 from __future__ import annotations
 
-__all__ = ["Ingested", "ingest"]
+__all__ = ["ingest"]
 
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +28,8 @@ from .topics_command import FitConfig
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Ingested:
-    """A corpus, and how it came to be."""
-
-    corpus: Corpus
-    tally: Tally
-
-
-def ingest(source: Source, config: FitConfig, folder: Path, say: Say) -> Ingested:
-    """The counts of all documents, from ``folder`` if they are there.
+def ingest(source: Source, config: FitConfig, folder: Path, say: Say) -> tuple[Corpus, Tally]:
+    """The counts of all documents, from ``folder`` if they are there, and how they came to be.
 
     Raises:
         ValueError: If the folder's counts are of another file or of other settings, or if nothing
@@ -51,7 +43,7 @@ def ingest(source: Source, config: FitConfig, folder: Path, say: Say) -> Ingeste
         except ValueError as error:
             raise ValueError(f"{facts_file} is damaged: {error}") from error
         _compare(folder, known, facts)
-        return Ingested(Corpus.open(corpus_folder), Tally(**known["tally"]))
+        return Corpus.open(corpus_folder), Tally(**known["tally"])
     shutil.rmtree(corpus_folder, ignore_errors=True)
     tally = Tally()
     corpus = _count(source, config, corpus_folder, tally, say)
@@ -60,7 +52,7 @@ def ingest(source: Source, config: FitConfig, folder: Path, say: Say) -> Ingeste
         raise ValueError("expected documents with words in them, but all are empty.")
     text = json.dumps({**facts, "tally": asdict(tally)}, indent=2)
     write_atomically(facts_file, (text + "\n").encode())
-    return Ingested(corpus, tally)
+    return corpus, tally
 
 
 def _count(source: Source, config: FitConfig, folder: Path, tally: Tally, say: Say) -> Corpus:

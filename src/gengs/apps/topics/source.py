@@ -10,11 +10,12 @@ __all__ = ["CountSource", "Label", "Source", "TextSource", "open_source"]
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import tee
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...data.text.corpus import Corpus
-from ...data.text.counting import CountedDocument, Tally
+from ...data.text.counting import CountedDocument, Tally, count_words
 from ...data.text.counts_files import read_counts, read_vocabulary, stream_feat
 from ...data.text.documents import Document, TextFile
 from ...data.text.text_sets import sample_documents
@@ -44,8 +45,15 @@ class TextSource:
 
     def labels(self) -> Iterator[Label]:
         """The label of each document."""
-        for document in self.documents:
-            yield Label(document.line, document.name, excerpt(document.text))
+        return map(_label, self.documents)
+
+    def labelled(
+        self, known: Sequence[str], tally: Tally, split: Any
+    ) -> Iterator[tuple[Label, CountedDocument]]:
+        """The label of each document, and the counts of those of its words that are ``known``."""
+        one, other = tee(self.documents)
+        counted = count_words((split(document.text) for document in one), known, tally)
+        return zip(map(_label, other), counted, strict=True)
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,12 @@ class CountSource:
             words = " ".join(self.vocabulary[column] for _, column in most[:30])
             yield Label(number, "", excerpt(words))
 
+    def labelled(
+        self, known: Sequence[str], tally: Tally, split: Any = None
+    ) -> Iterator[tuple[Label, CountedDocument]]:
+        """The label of each document, and the counts of those of its words that are ``known``."""
+        return zip(self.labels(), self.counted(known, tally), strict=True)
+
 
 Source = TextSource | CountSource
 
@@ -106,7 +120,11 @@ def open_source(corpus: Path, reading: Reading) -> Source:
             )
         source = CountSource(corpus, read_vocabulary(reading.vocabulary))
         if corpus.suffix == ".npz":
-            _check_columns(read_counts(corpus), source)
+            columns, words = read_counts(corpus).shape[1], len(source.vocabulary)
+            if columns != words:
+                raise ValueError(
+                    f"expected {columns} words in the vocabulary of {corpus}, but got {words}."
+                )
         return source
     if reading.vocabulary is not None:
         raise ValueError("--vocabulary is for .npz and .feat files; text makes its own.")
@@ -121,6 +139,10 @@ def open_source(corpus: Path, reading: Reading) -> Source:
     return TextSource(corpus, file)
 
 
+def _label(document: Document) -> Label:
+    return Label(document.line, document.name, excerpt(document.text))
+
+
 def excerpt(text: str) -> str:
     """The beginning of a text, in one line, ended at a word."""
     # half of a pair of surrogates, which JSON may hold, cannot be written
@@ -128,11 +150,3 @@ def excerpt(text: str) -> str:
     if len(line) <= _EXCERPT:
         return line
     return line[:_EXCERPT].rsplit(" ", 1)[0] + " …"
-
-
-def _check_columns(counts: Any, source: CountSource) -> None:
-    if counts.shape[1] != len(source.vocabulary):
-        raise ValueError(
-            f"expected {counts.shape[1]} words in the vocabulary of {source.path}, but got "
-            f"{len(source.vocabulary)}."
-        )

@@ -14,9 +14,10 @@ from math import exp, isfinite, log
 from typing import Any
 
 from ... import __version__
+from ...data.text.corpus import Corpus
+from ...data.text.counting import Tally
 from ...runs.sanitise import on_page
-from .ingest import Ingested
-from .mixtures import Mixtures
+from .mixtures import Leading
 
 _WIDTH, _HEIGHT = 640, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 34
@@ -25,20 +26,22 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 34
 def render_page(
     *,
     title: str,
-    ingested: Ingested,
+    corpus: Corpus,
+    tally: Tally,
     found: dict[str, list[dict[str, Any]]],
     records: list[dict[str, Any]],
-    seen: Mixtures,
+    leading: Leading,
     command: str,
 ) -> str:
     """The page as text.
 
     Args:
         title: What the documents are called.
-        ingested: The corpus.
+        corpus: Their counts.
+        tally: What was met on the way to these.
         found: ``topics.json``.
         records: Of the training.
-        seen: The documents with most of each topic.
+        leading: The documents with most of each topic.
         command: What made this.
     """
     from jinja2 import Environment, StrictUndefined
@@ -56,12 +59,12 @@ def render_page(
     return environment.from_string(_asset("page.html")).render(
         title=title,
         css=Markup(_asset("page.css")),
-        corpus=ingested.corpus,
-        tally=ingested.tally,
+        corpus=corpus,
+        tally=tally,
         last=last,
         topics=found["topics"],
         hierarchy=found["hierarchy"],
-        leading=seen.leading,
+        leading=leading,
         curve=training_curve(records),
         command=command,
         version=__version__,

@@ -39,7 +39,7 @@ from .nvpdef import NVPDEF, Stack
 from .topic_activity import measure_activity, notes, proportions_of, strongest_topics
 from .topic_defaults import DEFAULTS
 from .topic_perplexity import Perplexity, completion, perplexity
-from .topic_settings import NETWORK, parameter_constraints, settings_of
+from .topic_settings import CONSTRAINTS, NETWORK, settings_of
 from .topic_training import TopicFit, fold_rng, in_order, unchanged_by_failure
 from .topic_words import Branch, Topic, branches, top_words
 from .word_decoder import WordLaw
@@ -93,7 +93,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ((40, 3), (3, 12))
     """
 
-    _parameter_constraints = parameter_constraints()
+    _parameter_constraints = CONSTRAINTS
 
     def __init__(
         self,
