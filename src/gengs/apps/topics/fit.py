@@ -177,6 +177,7 @@ def build(config: FitConfig, corpus: Corpus) -> tuple[TopicModel, Task, Training
         gradient=config.estimator,
         hidden=config.hidden,
         topic_penalty=config.topic_penalty,
+        weight_decay=config.weight_decay,
         turn=config.turn,
         max_iter=epochs,
         batch_size=size,
