@@ -183,8 +183,8 @@ def test_the_command_and_the_class_have_the_same_defaults():
 
     command, model = FitConfig(), gengs.TopicModel().get_params()
     names = {"topics": "n_components", "epochs": "max_iter", "estimator": "gradient"}
-    same = ["super_topics", "words", "hidden", "topic_penalty", "turn", "batch_size"]
-    for name in [*names, *same, "learning_rate"]:
+    same = ["super_topics", "words", "hidden", "topic_penalty", "weight_decay", "turn"]
+    for name in [*names, *same, "batch_size", "learning_rate"]:
         assert getattr(command, name) == model[names.get(name, name)], name
 
 

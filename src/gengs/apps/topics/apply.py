@@ -6,46 +6,28 @@ how documents were split into words, so that later ones are split the same way.
 
 from __future__ import annotations
 
-__all__ = ["SavedModel", "apply", "load_model", "save_model"]
+__all__ = ["apply", "load_model", "save_model"]
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import islice, tee
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import scipy.sparse
-
-from ...data.text.counting import CountedDocument, Tally, count_words
+from ...data.text.counting import CountedDocument, Tally, matrix
 from ...data.text.vocabulary import Words
 from ...models.topics.count_input import column_words
 from ...models.topics.topic_model import TopicModel
 from ...runs.atomic import write_atomically
 from ...runs.sanitise import printable
 from .mixtures import write_mixtures
-from .source import CountSource, Label, Source, excerpt, open_source
+from .source import Label, TextSource, open_source
 
 if TYPE_CHECKING:
     from .topics_command import TopicsApply
 
 _WEIGHTS, _TEXT = "model.safetensors", "text.json"
 _BATCH = 512
-
-
-@dataclass(frozen=True)
-class SavedModel:
-    """A model, and how to split text for it."""
-
-    model: TopicModel
-    words: Words | None
-    """None if the model was fitted to counts."""
-
-    @property
-    def vocabulary(self) -> list[str]:
-        """The words of the columns."""
-        return column_words(self.model, None)
 
 
 def save_model(folder: Path, model: TopicModel, words: Words | None) -> None:
@@ -56,8 +38,10 @@ def save_model(folder: Path, model: TopicModel, words: Words | None) -> None:
     model.save(folder / _WEIGHTS)
 
 
-def load_model(path: Path) -> SavedModel:
+def load_model(path: Path) -> tuple[TopicModel, Words | None]:
     """The model in a file, in a model's folder, or in the folder of ``gengs topics fit``.
+
+    With it comes how to split text for it, nothing if it was fitted to counts.
 
     Raises:
         FileNotFoundError: If there is none, or it is not finished.
@@ -85,7 +69,7 @@ def load_model(path: Path) -> SavedModel:
             words = None if least is None else Words(int(least))
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{settings} is damaged: {error}") from None
-    return SavedModel(model, words)
+    return model, words
 
 
 def apply(command: TopicsApply) -> None:
@@ -98,15 +82,21 @@ def apply(command: TopicsApply) -> None:
         raise ValueError(f"expected a .csv or .npy file to write, but got {command.out}.")
     if command.refine < 0:
         raise ValueError(f"expected a --refine of at least 0, but got {command.refine}.")
-    saved = load_model(command.model)
-    saved.model.n_refine = command.refine
+    model, words = load_model(command.model)
+    model.n_refine = command.refine
+    known = column_words(model, None)
     source = open_source(command.corpus, command.reading)
+    if words is None and isinstance(source, TextSource):
+        raise ValueError(
+            f"{command.model} was fitted to counts and does not know how to read text; expected "
+            ".npz or .feat."
+        )
     tally = Tally()
-    documents = _counted(source, saved, tally, command.model)
+    documents = source.labelled(known, tally, words)
     command.out.parent.mkdir(parents=True, exist_ok=True)
     table, array = (command.out if command.out.suffix == s else None for s in (".csv", ".npy"))
-    batches = _batches(documents, len(saved.vocabulary), tally, command.corpus)
-    write_mixtures(saved.model, batches, table, array, command.values)
+    batches = _batches(documents, len(known), tally, command.corpus)
+    write_mixtures(model, batches, table, array, command.values)
     share = tally.known / max(tally.known + tally.unknown, 1)
     without = f"; documents without any: {tally.empty:,}" if tally.empty else ""
     print(
@@ -125,41 +115,7 @@ def _batches(
         Labels, and counts as a sparse matrix.
     """
     while part := list(islice(documents, _BATCH)):
-        ends = np.cumsum([0, *(len(document.columns) for _, document in part)])
-        columns = np.concatenate([np.asarray(d.columns, np.int32) for _, d in part])
-        counts = np.concatenate([np.asarray(d.counts, np.float32) for _, d in part])
-        matrix = scipy.sparse.csr_array((counts, columns, ends), shape=(len(part), words))
-        yield [label for label, _ in part], matrix
+        labels, counted = zip(*part, strict=True)
+        yield list(labels), matrix(counted, words)
     if tally.documents and not tally.known:
         raise ValueError(f"no word of {path} is in the model's vocabulary.")
-
-
-def _counted(
-    source: Source, saved: SavedModel, tally: Tally, path: Path
-) -> Iterator[tuple[Label, CountedDocument]]:
-    if isinstance(source, CountSource):
-        return zip(source.labels(), _translated(source, saved.vocabulary, tally), strict=True)
-    if saved.words is None:
-        raise ValueError(
-            f"{path} was fitted to counts and does not know how to read text; expected .npz or "
-            ".feat."
-        )
-    split = saved.words
-    one, other = tee(source.documents)
-    rows = count_words((split(document.text) for document in one), saved.vocabulary, tally)
-    about = (Label(d.line, d.name, excerpt(d.text)) for d in other)
-    return zip(about, rows, strict=True)
-
-
-def _translated(source: CountSource, known: list[str], tally: Tally) -> Iterator[CountedDocument]:
-    """Counts in the columns of another vocabulary, of the words that it knows."""
-    column = {word: number for number, word in enumerate(known)}
-    places = [column.get(word) for word in source.vocabulary]
-    for document in source.counted():
-        pairs = list(zip(document.columns, document.counts, strict=True))
-        found = sorted((place, n) for c, n in pairs if (place := places[c]) is not None)
-        tally.documents += 1
-        tally.empty += not found
-        tally.known += round(sum(n for _, n in found))
-        tally.unknown += round(sum(n for c, n in pairs if places[c] is None))
-        yield CountedDocument([place for place, _ in found], [n for _, n in found])

@@ -26,7 +26,7 @@ from ...models.topics.topic_activity import measure_activity
 from ...models.topics.topic_model import TopicModel
 from ...models.topics.topic_perplexity import perplexity
 from ...models.topics.topic_settings import default_passes
-from ...models.topics.topic_training import in_order, topic_optimizer, topic_task
+from ...models.topics.topic_training import in_order
 from ...models.topics.topic_words import topics_as_json
 from ...runs.atomic import write_atomically
 from ...runs.json_lines import dumps
@@ -37,8 +37,8 @@ from ...runs.records import folder_lock
 from ...runs.sanitise import printable
 from ...runs.training import Machine, Task, Training, train
 from .apply import save_model
-from .ingest import Ingested, ingest
-from .mixtures import Mixtures, write_mixtures
+from .ingest import Say, ingest
+from .mixtures import write_mixtures
 from .source import Label, Source, TextSource, open_source
 from .topics_page import render_page
 
@@ -58,17 +58,17 @@ def fit(command: TopicsFit) -> None:
     """Do what is left to do, and say where the results are."""
     config, out = command.config, command.out
     config.check()
-    say = print if command.progress else _silent
+    say: Say = print if command.progress else lambda text: None
     source = open_source(command.corpus, config.reading)
     _check_folder(out, command.resume)
     if command.corpus.is_dir() and command.corpus.resolve() in out.resolve().parents:
         raise ValueError(f"expected a folder to write outside of {command.corpus}, but got {out}.")
     with _folder(out), folder_lock(out):
-        ingested = ingest(source, config, out, say)
-        kind = "words" if isinstance(source, TextSource) else "counts"
-        say(f"{ingested.tally}" if kind == "words" else f"{ingested.corpus}")
+        corpus, tally = ingest(source, config, out, say)
+        words = Words(config.least_letters) if isinstance(source, TextSource) else None
+        say(f"{tally if words else corpus}")
         seed_everything(config.seed)
-        model, task, training = build(config, ingested.corpus)
+        model, task, training = build(config, corpus)
         machine = Machine(
             resume=True,  # the folder is new, or its settings were compared
             accelerator="auto",
@@ -84,16 +84,23 @@ def fit(command: TopicsFit) -> None:
             seed=config.seed,
             experiment="topics fit",
         )
-        finish(model, records, ingested.corpus)
-        words = Words(config.least_letters) if isinstance(source, TextSource) else None
+        finish(model, records, corpus)
         say("writing the documents' topics")
-        seen = write_mixtures(
-            model,
-            _labelled(source, ingested.corpus),
-            out / "document_topics.csv",
-            out / "document_topics.npy",
+        batches, numbers = _labelled(source, corpus), out / "document_topics.csv"
+        leading = write_mixtures(model, batches, numbers, numbers.with_suffix(".npy"))
+        found = topics_as_json(model.network_, corpus.vocabulary, _WORDS)
+        write_atomically(out / "topics.txt", _listed(found["topics"]).encode("utf-8", "replace"))
+        write_atomically(out / "topics.json", (dumps(found, indent=2) + "\n").encode())
+        page = render_page(
+            title=source.path.resolve().name if source.path else "Descriptions of Debian packages",
+            corpus=corpus,
+            tally=tally,
+            found=found,
+            records=records,
+            leading=leading,
+            command=command_line(),
         )
-        write_results(out, source, ingested, model, records, seen)
+        write_atomically(out / "index.html", page.encode("utf-8", "replace"))
         save_model(out / "model", model, words)
     last = [record for record in records if record["kind"] == "evaluation"][-1]
     shown = {
@@ -105,34 +112,14 @@ def fit(command: TopicsFit) -> None:
     print(printable(f"page: {(out / 'index.html').resolve()}"))
 
 
-def write_results(
-    out: Path,
-    source: Source,
-    ingested: Ingested,
-    model: Any,
-    records: list[dict[str, Any]],
-    seen: Mixtures,
-) -> None:
-    """Write the topics as text, as JSON and as a page."""
-    vocabulary = list(ingested.corpus.vocabulary)
-    found = topics_as_json(model.network_, vocabulary, _WORDS)
+def _listed(topics: list[dict[str, Any]]) -> str:
+    """A line for each topic: its number, its words, its share and its note."""
     lines = [
         f"{number}	{printable(' '.join(topic['words']))}	{100 * topic['share']:.1f} %"
         f"	{topic['note']}"
-        for number, topic in enumerate(found["topics"])
+        for number, topic in enumerate(topics)
     ]
-    text = "".join(f"{line.rstrip()}\n" for line in lines)
-    write_atomically(out / "topics.txt", text.encode("utf-8", "replace"))
-    write_atomically(out / "topics.json", (dumps(found, indent=2) + "\n").encode())
-    page = render_page(
-        title=source.path.resolve().name if source.path else "Descriptions of Debian packages",
-        ingested=ingested,
-        found=found,
-        records=records,
-        seen=seen,
-        command=command_line(),
-    )
-    write_atomically(out / "index.html", page.encode("utf-8", "replace"))
+    return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 def _check_folder(out: Path, resume: bool) -> None:
@@ -165,10 +152,6 @@ def _folder(out: Path) -> Iterator[None]:
         raise
 
 
-def _silent(text: str) -> None:
-    """Say nothing."""
-
-
 def _labelled(source: Source, corpus: Corpus) -> Iterator[tuple[list[Label], Any]]:
     """The labels and counts of some documents at a time."""
     labels = source.labels()
@@ -194,6 +177,7 @@ def build(config: FitConfig, corpus: Corpus) -> tuple[TopicModel, Task, Training
         gradient=config.estimator,
         hidden=config.hidden,
         topic_penalty=config.topic_penalty,
+        weight_decay=config.weight_decay,
         turn=config.turn,
         max_iter=epochs,
         batch_size=size,
@@ -202,16 +186,7 @@ def build(config: FitConfig, corpus: Corpus) -> tuple[TopicModel, Task, Training
     )
     # as fit() does, but the loop is the engine's
     model._begin(read_counts_of(model, corpus, reset=True))
-    task = topic_task(
-        model.network_,
-        data,
-        topic_optimizer(model.network_, config.learning_rate, model.weight_decay),
-        steps=steps,
-        weigh=model.weigh,
-        topic_penalty=config.topic_penalty,
-        turn=config.turn,
-        evaluate=_evaluation(model, corpus, held_out),
-    )
+    task = model.trainer_.task(data, model, steps, _evaluation(model, corpus, held_out))
     every = max(1, epochs // _EVALUATIONS) * len(data)
     return model, task, Training(steps=steps, record_every=len(data), evaluate_every=every)
 

@@ -7,17 +7,17 @@ made anew.
 
 from __future__ import annotations
 
-__all__ = ["Ingested", "ingest"]
+__all__ = ["ingest"]
 
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ...data.text.corpus import Corpus
-from ...data.text.counting import CountedDocument, Tally, count_words, write_corpus
+from ...data.text.counting import Tally, count_words, write_corpus
 from ...data.text.documents import text_files
 from ...data.text.vocabulary import Words, choose_vocabulary, read_stop_words
 from ...runs.atomic import write_atomically
@@ -28,16 +28,8 @@ from .topics_command import FitConfig
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Ingested:
-    """A corpus, and how it came to be."""
-
-    corpus: Corpus
-    tally: Tally
-
-
-def ingest(source: Source, config: FitConfig, folder: Path, say: Say) -> Ingested:
-    """The counts of all documents, from ``folder`` if they are there.
+def ingest(source: Source, config: FitConfig, folder: Path, say: Say) -> tuple[Corpus, Tally]:
+    """The counts of all documents, from ``folder`` if they are there, and how they came to be.
 
     Raises:
         ValueError: If the folder's counts are of another file or of other settings, or if nothing
@@ -51,7 +43,7 @@ def ingest(source: Source, config: FitConfig, folder: Path, say: Say) -> Ingeste
         except ValueError as error:
             raise ValueError(f"{facts_file} is damaged: {error}") from error
         _compare(folder, known, facts)
-        return Ingested(Corpus.open(corpus_folder), Tally(**known["tally"]))
+        return Corpus.open(corpus_folder), Tally(**known["tally"])
     shutil.rmtree(corpus_folder, ignore_errors=True)
     tally = Tally()
     corpus = _count(source, config, corpus_folder, tally, say)
@@ -60,12 +52,12 @@ def ingest(source: Source, config: FitConfig, folder: Path, say: Say) -> Ingeste
         raise ValueError("expected documents with words in them, but all are empty.")
     text = json.dumps({**facts, "tally": asdict(tally)}, indent=2)
     write_atomically(facts_file, (text + "\n").encode())
-    return Ingested(corpus, tally)
+    return corpus, tally
 
 
 def _count(source: Source, config: FitConfig, folder: Path, tally: Tally, say: Say) -> Corpus:
     if isinstance(source, CountSource):
-        return write_corpus(_tallied(source, tally), source.vocabulary, folder)
+        return write_corpus(source.counted(source.vocabulary, tally), source.vocabulary, folder)
     split = Words(config.least_letters)
     stop = read_stop_words(config.stop_words)
     say("reading the documents for their vocabulary")
@@ -79,14 +71,6 @@ def _count(source: Source, config: FitConfig, folder: Path, tally: Tally, say: S
     say(f"{len(vocabulary):,} words; counting them")
     texts = (split(document.text) for document in source.documents)
     return write_corpus(count_words(texts, vocabulary, tally), vocabulary, folder)
-
-
-def _tallied(source: CountSource, tally: Tally) -> Any:
-    for document in source.counted():
-        tally.documents += 1
-        tally.empty += not document.columns
-        tally.known += round(sum(document.counts))
-        yield CountedDocument(document.columns, document.counts)
 
 
 def _identity(source: Source) -> dict[str, Any]:

@@ -9,15 +9,13 @@ read.
 
 from __future__ import annotations
 
-__all__ = ["Mixtures", "write_mixtures"]
+__all__ = ["Leading", "write_mixtures"]
 
 import csv
-import heapq
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -33,15 +31,9 @@ from .source import Label
 _FIRST = 5  # documents to remember for each topic
 
 
-@dataclass
-class Mixtures:
-    """What was seen of the documents' topics."""
-
-    documents: int = 0
-    """How many there were."""
-    leading: list[list[tuple[float, int, Label]]] = field(default_factory=list)
-    """For each topic the documents in which it rises most above its usual intensity: by how many
-    deviations, the document's number and its label; most first."""
+Leading = list[list[tuple[float, int, Label]]]
+"""For each topic the documents in which it rises most above its usual intensity: by how many
+deviations, the document's number and its label; most first."""
 
 
 def write_mixtures(
@@ -50,7 +42,7 @@ def write_mixtures(
     table: Path | None = None,
     array: Path | None = None,
     kind: Literal["intensities", "proportions"] = "intensities",
-) -> Mixtures:
+) -> Leading:
     """Write the topics of documents; a file appears when it is whole.
 
     Args:
@@ -60,8 +52,8 @@ def write_mixtures(
         array: A ``.npy`` file.
         kind: What to write of each topic.
     """
-    topics = int(model.n_components)
-    seen, network = Mixtures(leading=[[] for _ in range(topics)]), model.network_
+    topics, network, done = int(model.n_components), model.network_, 0
+    leading: Leading = [[] for _ in range(topics)]
     with ExitStack() as stack:
         lines = csv.writer(stack.enter_context(_appearing(table))) if table else None
         if lines is not None:
@@ -75,18 +67,22 @@ def write_mixtures(
             values = shown.numpy()
             if lines is not None:
                 strongest = strongest_topics(network, found)
-                lines.writerows(_rows(seen.documents, labels, counts, strongest, values))
+                lines.writerows(_rows(done, labels, counts, strongest, values))
             if raw is not None:
                 raw.write(np.ascontiguousarray(values, np.float32).tobytes())
-            _remember(seen, labels, excess(network, found).numpy(), np.diff(counts.indptr) > 0)
-            seen.documents += len(labels)
-        if not seen.documents:
+            rises = np.where(np.diff(counts.indptr)[:, None] > 0, excess(network, found), -np.inf)
+            for topic, column in enumerate(rises.T):
+                rows = np.argsort(-column, kind="stable")[:_FIRST].tolist()
+                more = [(float(column[k]), done + k, labels[k]) for k in rows if column[k] > 0]
+                # of equals, the first ones
+                leading[topic] = sorted(leading[topic] + more, key=lambda one: -one[0])[:_FIRST]
+            done += len(labels)
+        if not done:
             raise ValueError("expected documents, but there are none.")
         if numbers is not None and raw is not None:  # the header says how many there are
             raw.flush()
-            np.save(numbers, np.memmap(raw, np.float32, "r", shape=(seen.documents, topics)))
-    seen.leading = [sorted(heap, key=lambda one: (-one[0], one[1])) for heap in seen.leading]
-    return seen
+            np.save(numbers, np.memmap(raw, np.float32, "r", shape=(done, topics)))
+    return leading
 
 
 @contextmanager
@@ -112,16 +108,3 @@ def _rows(
         name = spreadsheet_cell(label.name.encode("utf-8", "replace").decode())
         first = " ".join(str(topic) for topic, _ in risen)
         yield [before + k + 1, label.line, name, f"{words[k]:g}", first, *(f"{v:.4g}" for v in row)]
-
-
-def _remember(seen: Mixtures, labels: list[Label], values: Any, filled: Any) -> None:
-    for topic, heap in enumerate(seen.leading):
-        column = np.where(filled, values[:, topic], -np.inf)
-        for row in np.argsort(-column, kind="stable")[:_FIRST]:
-            if not (filled[row] and column[row] > 0):
-                break
-            item = (float(column[row]), seen.documents + int(row), labels[row])
-            if len(heap) < _FIRST:
-                heapq.heappush(heap, item)
-            else:
-                heapq.heappushpop(heap, item)

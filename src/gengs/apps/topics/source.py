@@ -8,13 +8,14 @@ from __future__ import annotations
 
 __all__ = ["CountSource", "Label", "Source", "TextSource", "open_source"]
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import tee
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...data.text.corpus import Corpus
-from ...data.text.counting import CountedDocument
+from ...data.text.counting import CountedDocument, Tally, count_words
 from ...data.text.counts_files import read_counts, read_vocabulary, stream_feat
 from ...data.text.documents import Document, TextFile
 from ...data.text.text_sets import sample_documents
@@ -44,8 +45,15 @@ class TextSource:
 
     def labels(self) -> Iterator[Label]:
         """The label of each document."""
-        for document in self.documents:
-            yield Label(document.line, document.name, excerpt(document.text))
+        return map(_label, self.documents)
+
+    def labelled(
+        self, known: Sequence[str], tally: Tally, split: Any
+    ) -> Iterator[tuple[Label, CountedDocument]]:
+        """The label of each document, and the counts of those of its words that are ``known``."""
+        one, other = tee(self.documents)
+        counted = count_words((split(document.text) for document in one), known, tally)
+        return zip(map(_label, other), counted, strict=True)
 
 
 @dataclass(frozen=True)
@@ -55,25 +63,39 @@ class CountSource:
     path: Path
     vocabulary: list[str]
 
-    def counted(self) -> Iterator[CountedDocument]:
-        """The counts of each document."""
+    def counted(self, known: Sequence[str], tally: Tally) -> Iterator[CountedDocument]:
+        """The counts of each document, in the columns of the words that are ``known``."""
+        column = {word: number for number, word in enumerate(known)}
+        places = [column.get(word) for word in self.vocabulary]
+        for pairs in self._pairs():
+            found = sorted((place, n) for c, n in pairs if (place := places[c]) is not None)
+            tally.documents += 1
+            tally.empty += not found
+            tally.known += round(sum(n for _, n in found))
+            tally.unknown += round(sum(n for c, n in pairs if places[c] is None))
+            yield CountedDocument([place for place, _ in found], [n for _, n in found])
+
+    def _pairs(self) -> Iterator[list[tuple[int, int]]]:
+        """The columns and counts of each document."""
         if self.path.suffix == ".feat":
             for _, columns, counts in stream_feat(self.path, len(self.vocabulary)):
-                both = sorted(zip(columns, counts, strict=True))
-                yield CountedDocument([c for c, _ in both], [n for _, n in both])
+                yield list(zip(columns, counts, strict=True))
             return
-        corpus = Corpus(read_counts(self.path), self.vocabulary)
-        for start, end in zip(corpus.indptr[:-1], corpus.indptr[1:], strict=True):
-            yield CountedDocument(
-                corpus.indices[start:end].tolist(), corpus.data[start:end].tolist()
-            )
+        for row in Corpus(read_counts(self.path), self.vocabulary).counts:
+            yield list(zip(row.indices.tolist(), row.data.tolist(), strict=True))
 
     def labels(self) -> Iterator[Label]:
         """The most frequent words of each document."""
-        for number, document in enumerate(self.counted(), 1):
-            pairs = sorted(zip(document.counts, document.columns, strict=True), reverse=True)
-            words = " ".join(self.vocabulary[column] for _, column in pairs[:30])
+        for number, pairs in enumerate(self._pairs(), 1):
+            most = sorted(((n, column) for column, n in pairs), reverse=True)
+            words = " ".join(self.vocabulary[column] for _, column in most[:30])
             yield Label(number, "", excerpt(words))
+
+    def labelled(
+        self, known: Sequence[str], tally: Tally, split: Any = None
+    ) -> Iterator[tuple[Label, CountedDocument]]:
+        """The label of each document, and the counts of those of its words that are ``known``."""
+        return zip(self.labels(), self.counted(known, tally), strict=True)
 
 
 Source = TextSource | CountSource
@@ -98,7 +120,11 @@ def open_source(corpus: Path, reading: Reading) -> Source:
             )
         source = CountSource(corpus, read_vocabulary(reading.vocabulary))
         if corpus.suffix == ".npz":
-            _check_columns(read_counts(corpus), source)
+            columns, words = read_counts(corpus).shape[1], len(source.vocabulary)
+            if columns != words:
+                raise ValueError(
+                    f"expected {columns} words in the vocabulary of {corpus}, but got {words}."
+                )
         return source
     if reading.vocabulary is not None:
         raise ValueError("--vocabulary is for .npz and .feat files; text makes its own.")
@@ -113,6 +139,10 @@ def open_source(corpus: Path, reading: Reading) -> Source:
     return TextSource(corpus, file)
 
 
+def _label(document: Document) -> Label:
+    return Label(document.line, document.name, excerpt(document.text))
+
+
 def excerpt(text: str) -> str:
     """The beginning of a text, in one line, ended at a word."""
     # half of a pair of surrogates, which JSON may hold, cannot be written
@@ -120,11 +150,3 @@ def excerpt(text: str) -> str:
     if len(line) <= _EXCERPT:
         return line
     return line[:_EXCERPT].rsplit(" ", 1)[0] + " …"
-
-
-def _check_columns(counts: Any, source: CountSource) -> None:
-    if counts.shape[1] != len(source.vocabulary):
-        raise ValueError(
-            f"expected {counts.shape[1]} words in the vocabulary of {source.path}, but got "
-            f"{len(source.vocabulary)}."
-        )

@@ -63,6 +63,8 @@ class FitConfig:
     """Of Adam; it falls to zero along a cosine."""
     topic_penalty: float = DEFAULTS.topic_penalty
     """The weight of the Gaussian prior on the topics' entries."""
+    weight_decay: float = DEFAULTS.weight_decay
+    """Of the encoder's matrices (AdamW); 10 where texts have a dozen words."""
     hidden: tuple[int, ...] = DEFAULTS.hidden
     """The widths of the encoder's layers."""
     turn: bool = True
@@ -83,7 +85,7 @@ class FitConfig:
         from ...estimators.spec import parse_estimator
 
         least = {"topics": 1, "batch_size": 1, "epochs": 1, "least_letters": 1, "size": 1}
-        check_least(self, least | {"topic_penalty": 0, "seed": 0})
+        check_least(self, least | {"topic_penalty": 0, "weight_decay": 0, "seed": 0})
         check_positive(self, "learning_rate")
         for name, numbers in (("super_topics", self.super_topics), ("hidden", self.hidden)):
             if numbers and min(numbers) < 1:

@@ -8,70 +8,40 @@ from __future__ import annotations
 
 __all__ = ["render_page", "training_curve"]
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from math import exp, isfinite, log
 from typing import Any
 
 from ... import __version__
+from ...data.text.corpus import Corpus
+from ...data.text.counting import Tally
 from ...runs.sanitise import on_page
-from .ingest import Ingested
-from .mixtures import Mixtures
-from .source import Label
+from .mixtures import Leading
 
-_SHOWN_WORDS = 10
-_NAMED_BY = 3  # words
 _WIDTH, _HEIGHT = 640, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 34
-
-
-@dataclass(frozen=True)
-class Card:
-    """A topic on the page."""
-
-    number: int
-    title: str
-    words: tuple[tuple[str, float, float], ...]
-    """Word, width of its bar in percent, and what it tells of the topic, in nats."""
-    share: float
-    """Its part of all that tells documents apart, in percent."""
-    coherence: float
-    note: str
-    """Inactive, incoherent, or nothing."""
-    documents: tuple[tuple[Label, int, float], ...]
-    """Label, number, and how many deviations above the usual."""
-
-
-@dataclass(frozen=True)
-class TreeNode:
-    """A node of the tree: a topic, or one that stands above others."""
-
-    title: str
-    topic: int | None
-    """Which topic, at the tree's leaves."""
-    weight: float
-    """Compared with the strongest sibling, in percent."""
-    children: tuple[TreeNode, ...]
 
 
 def render_page(
     *,
     title: str,
-    ingested: Ingested,
+    corpus: Corpus,
+    tally: Tally,
     found: dict[str, list[dict[str, Any]]],
     records: list[dict[str, Any]],
-    seen: Mixtures,
+    leading: Leading,
     command: str,
 ) -> str:
     """The page as text.
 
     Args:
         title: What the documents are called.
-        ingested: The corpus.
+        corpus: Their counts.
+        tally: What was met on the way to these.
         found: ``topics.json``.
         records: Of the training.
-        seen: The documents with most of each topic.
+        leading: The documents with most of each topic.
         command: What made this.
     """
     from jinja2 import Environment, StrictUndefined
@@ -85,59 +55,20 @@ def render_page(
         lstrip_blocks=True,
     )
     environment.filters["signed"] = _signed
-    cards = _cards(found["topics"], seen)
     last = [record for record in records if record["kind"] == "evaluation"][-1]
     return environment.from_string(_asset("page.html")).render(
         title=title,
         css=Markup(_asset("page.css")),
-        corpus=ingested.corpus,
-        tally=ingested.tally,
+        corpus=corpus,
+        tally=tally,
         last=last,
-        cards=cards,
-        tree=_tree(found["hierarchy"], cards),
+        topics=found["topics"],
+        hierarchy=found["hierarchy"],
+        leading=leading,
         curve=training_curve(records),
         command=command,
         version=__version__,
     )
-
-
-def _cards(topics: Sequence[dict[str, Any]], seen: Mixtures) -> list[Card]:
-    cards = []
-    for number, topic in enumerate(topics):
-        pairs = list(zip(topic["words"], topic["weights"], strict=True))[:_SHOWN_WORDS]
-        most = max((weight for _, weight in pairs), default=1.0) or 1.0
-        cards.append(
-            Card(
-                number,
-                _name(topic),
-                tuple((word, round(100 * max(w, 0) / most, 1), w) for word, w in pairs),
-                100 * topic["share"],
-                topic["coherence"],
-                topic["note"],
-                tuple((label, place + 1, rise) for rise, place, label in seen.leading[number]),
-            )
-        )
-    return cards
-
-
-def _tree(hierarchy: Sequence[dict[str, Any]], cards: list[Card]) -> tuple[TreeNode, ...]:
-    """Super-topics from above; a topic hangs on every super-topic that raises it much."""
-
-    def node(found: dict[str, Any], most: float) -> TreeNode:
-        weight = 100 * float(found.get("weight", most)) / most
-        if "topic" in found:
-            card = cards[found["topic"]]
-            return TreeNode(card.title, card.number, weight, ())
-        strongest = max((child["weight"] for child in found["children"]), default=0.0) or 1.0
-        children = tuple(node(child, strongest) for child in found["children"])
-        return TreeNode(_name(found), None, weight, children)
-
-    return tuple(node(root, 1.0) for root in hierarchy)
-
-
-def _name(topic: dict[str, Any]) -> str:
-    """A topic is called by its first words."""
-    return ", ".join(topic["words"][:_NAMED_BY])
 
 
 def _signed(number: float, digits: int = 2) -> str:

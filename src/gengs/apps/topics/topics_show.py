@@ -53,11 +53,12 @@ class TopicsShow:
 
     def _read(self) -> Topics:
         """The topics by the model itself."""
+        from ...models.topics.count_input import column_words
         from ...models.topics.topic_words import topics_as_json
         from .apply import load_model
 
-        saved = load_model(self.model)
-        return topics_as_json(saved.model.network_, saved.vocabulary, self.top)
+        model, _ = load_model(self.model)
+        return topics_as_json(model.network_, column_words(model, None), self.top)
 
 
 def _cut(value: Any, top: int) -> Any:

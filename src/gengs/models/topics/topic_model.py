@@ -39,7 +39,7 @@ from .nvpdef import NVPDEF, Stack
 from .topic_activity import measure_activity, notes, proportions_of, strongest_topics
 from .topic_defaults import DEFAULTS
 from .topic_perplexity import Perplexity, completion, perplexity
-from .topic_settings import NETWORK, parameter_constraints, settings_of
+from .topic_settings import CONSTRAINTS, NETWORK, settings_of
 from .topic_training import TopicFit, fold_rng, in_order, unchanged_by_failure
 from .topic_words import Branch, Topic, branches, top_words
 from .word_decoder import WordLaw
@@ -62,7 +62,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         hidden: The widths of the encoder's layers.
         dropout: The share of the encoder's features that is dropped while training.
         thinning: The share of a document's tokens hidden from the encoder while training.
-        weight_decay: Of the encoder's matrices, decoupled from the gradient (AdamW).
+        weight_decay: Of the encoder's matrices, decoupled from the gradient (AdamW); 10 where texts
+            have a dozen words: more topics than they carry then switch themselves off.
         topic_penalty: The weight of the Gaussian prior on the topics' entries.
         weigh: Whether all documents count the same in training, or all tokens.
         turn: Whether ``fit`` rotates the topics by varimax: after a third of its steps, to
@@ -76,8 +77,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         patience: How many passes without progress to wait for.
         n_draws: Exact draws per document in ``perplexity`` and ``score``.
         n_refine: Steps that refine each document's posterior in ``transform``, ``perplexity`` and
-            ``score``, from where the encoder puts it (``refinement``): 10 are worth
-            their time where documents are new; 0 for none.
+            ``score`` (``refinement``): 10 are worth their time where documents are new.
         random_state: A seed, for the same topics again.
         verbose: Whether to print a line after each pass.
         on_epoch: Called with the facts of each pass, for a progress display of your own.
@@ -93,7 +93,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ((40, 3), (3, 12))
     """
 
-    _parameter_constraints = parameter_constraints()
+    _parameter_constraints = CONSTRAINTS
 
     def __init__(
         self,

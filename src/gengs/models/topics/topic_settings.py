@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["NETWORK", "default_passes", "parameter_constraints", "settings_of"]
+__all__ = ["CONSTRAINTS", "NETWORK", "default_passes", "settings_of"]
 
 from numbers import Integral, Real
 from types import SimpleNamespace
 from typing import Any, get_args
 
 import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
+from .document_weights import TopicWeights
 from .layers import PosteriorFamily
 from .nvpdef import Stack
 from .word_decoder import WordLaw
@@ -35,41 +37,40 @@ NETWORK = (
 """The settings that the network is made with; of a fitted model, changing them changes nothing."""
 
 
-def parameter_constraints() -> dict[str, list[Any]]:
-    """What each setting may be, in scikit-learn's terms."""
-    from sklearn.utils._param_validation import Interval, StrOptions
+_COUNT = [Interval(Integral, 1, None, closed="left")]
+_SHARE = [Interval(Real, 0, 1, closed="left")]
+_WEIGHT = [Interval(Real, 0, None, closed="left")]
+_POSITIVE = [Interval(Real, 0, None, closed="neither")]
 
-    count = [Interval(Integral, 1, None, closed="left")]
-    share = [Interval(Real, 0, 1, closed="left")]
-    weight = [Interval(Real, 0, None, closed="left")]
-    return {
-        "n_components": count,
-        "super_topics": ["array-like"],
-        "rates": [Interval(Real, 0, None, closed="neither"), "array-like"],
-        "level": [Interval(Integral, 2, None, closed="left")],
-        "posterior": [StrOptions(set(get_args(PosteriorFamily)))],
-        "stack": [StrOptions(set(get_args(Stack)))],
-        "words": [StrOptions(set(get_args(WordLaw)))],
-        "gradient": [str],
-        "hidden": ["array-like"],
-        "dropout": share,
-        "thinning": share,
-        "weight_decay": weight,
-        "topic_penalty": weight,
-        "weigh": [StrOptions({"documents", "tokens"})],
-        "turn": ["boolean"],
-        "max_iter": [*count, None],
-        "batch_size": count,
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="both")],
-        "patience": count,
-        "n_draws": count,
-        "n_refine": [Interval(Integral, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "on_epoch": [callable, None],
-    }
+CONSTRAINTS: dict[str, list[Any]] = {
+    "n_components": _COUNT,
+    "super_topics": ["array-like"],
+    "rates": [*_POSITIVE, "array-like"],
+    "level": [Interval(Integral, 2, None, closed="left")],
+    "posterior": [StrOptions(set(get_args(PosteriorFamily)))],
+    "stack": [StrOptions(set(get_args(Stack)))],
+    "words": [StrOptions(set(get_args(WordLaw)))],
+    "gradient": [str],
+    "hidden": ["array-like"],
+    "dropout": _SHARE,
+    "thinning": _SHARE,
+    "weight_decay": _WEIGHT,
+    "topic_penalty": _WEIGHT,
+    "weigh": [StrOptions(set(get_args(TopicWeights)))],
+    "turn": ["boolean"],
+    "max_iter": [*_COUNT, None],
+    "batch_size": _COUNT,
+    "learning_rate": _POSITIVE,
+    "early_stopping": ["boolean"],
+    "validation_fraction": [Interval(Real, 0, 1, closed="both")],
+    "patience": _COUNT,
+    "n_draws": _COUNT,
+    "n_refine": [Interval(Integral, 0, None, closed="left")],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+    "on_epoch": [callable, None],
+}
+"""What each setting may be, in scikit-learn's terms."""
 
 
 def settings_of(model: Any, **instead: Any) -> SimpleNamespace:
@@ -82,15 +83,12 @@ def settings_of(model: Any, **instead: Any) -> SimpleNamespace:
     Raises:
         ValueError: For the first one that is not as expected.
     """
-    from sklearn.utils._param_validation import validate_parameter_constraints
-
-    given, rules = {**model.get_params(deep=False), **instead}, model._parameter_constraints
-    validate_parameter_constraints(rules, given, type(model).__name__)
-    for name, rule in (("super_topics", "n_components"), ("hidden", "n_components"),
-                       ("rates", "learning_rate")):  # fmt: skip
+    given = {**model.get_params(deep=False), **instead}
+    validate_parameter_constraints(CONSTRAINTS, given, type(model).__name__)
+    for name, rule in (("super_topics", _COUNT), ("hidden", _COUNT), ("rates", _POSITIVE)):
         for number in np.atleast_1d(given[name]).tolist():
             entry = f"entries of {name}"
-            validate_parameter_constraints({entry: rules[rule]}, {entry: number}, "TopicModel")
+            validate_parameter_constraints({entry: rule}, {entry: number}, "TopicModel")
     return SimpleNamespace(**{name: _plain(value) for name, value in given.items()})
 
 

@@ -150,6 +150,23 @@ class TopicFit:
         self.optimizer = topic_optimizer(network, 1e-3)
         self.history: list[dict[str, float]] = []
 
+    def task(self, data: Batches, settings: Any, steps: int | None, evaluate: Any = None) -> Task:
+        """The steps of a training, as the settings of a ``TopicModel`` say."""
+        # they may be others than in the last run; the first group holds the encoder's matrices
+        for group in self.optimizer.param_groups:
+            group["lr"] = settings.learning_rate
+        self.optimizer.param_groups[0]["weight_decay"] = settings.weight_decay
+        return topic_task(
+            self.network,
+            data,
+            self.optimizer,
+            steps=steps,
+            weigh=settings.weigh,
+            topic_penalty=settings.topic_penalty,
+            turn=settings.turn,
+            evaluate=evaluate,
+        )
+
     @without_subnormals()
     def run(self, counts: CompressedRows, settings: Any, epochs: int | None = None) -> None:
         """Make passes over ``counts``, as the settings of a ``TopicModel`` say.
@@ -160,24 +177,12 @@ class TopicFit:
             epochs: So many passes of a training that has no end, at a constant learning rate; by
                 default ``settings.max_iter``, in which it falls to zero.
         """
-        # they may be others than in the last run; the first group holds the encoder's matrices
-        for group in self.optimizer.param_groups:
-            group["lr"] = settings.learning_rate
-        self.optimizer.param_groups[0]["weight_decay"] = settings.weight_decay
         rows, held_out = self._split(counts, settings) if epochs is None else (None, None)
         documents = counts.shape[0] if rows is None else len(rows)
         data = Batches(counts, min(settings.batch_size, documents), self.seed, rows=rows)
         total = epochs or settings.max_iter or default_passes(len(data))
         begin = time.monotonic()
-        task = topic_task(
-            self.network,
-            data,
-            self.optimizer,
-            steps=total * len(data) if epochs is None else None,
-            weigh=settings.weigh,
-            topic_penalty=settings.topic_penalty,
-            turn=settings.turn,
-        )
+        task = self.task(data, settings, total * len(data) if epochs is None else None)
         best, waited, kept = math.inf, 0, None
         for done in range(1, total + 1):
             facts = self._epoch(task, len(data), settings.learning_rate)

@@ -12,6 +12,7 @@ from __future__ import annotations
 __all__ = ["Branch", "Topic", "branches", "top_words", "topics_as_json"]
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import torch
@@ -68,6 +69,7 @@ def branches(model: TopicNetwork, top: int = 5) -> list[Branch]:
     return found
 
 
+@torch.no_grad()
 def topics_as_json(
     model: TopicNetwork, vocabulary: Sequence[str], top: int = 10
 ) -> dict[str, list[dict[str, Any]]]:
@@ -75,29 +77,21 @@ def topics_as_json(
 
     The hierarchy is a forest: a super-topic has a title, words and children, a topic its number.
     """
-    with torch.no_grad():
-        topics = [topic._asdict() for topic in top_words(model, vocabulary, top)]
-        return {"topics": topics, "hierarchy": _forest(model, vocabulary, top)}
-
-
-def _forest(model: TopicNetwork, vocabulary: Sequence[str], top: int) -> list[dict[str, Any]]:
-    by_layer: dict[int, list[Branch]] = {}
-    for branch in branches(model):
-        by_layer.setdefault(branch.layer, []).append(branch)
-    scores = model.word_scores()  # (D, V) of the layer below
-    below: list[dict[str, Any]] = [{"topic": k} for k in range(len(scores))]
-    for layer, weight in reversed(list(enumerate(model.hierarchy()))):
-        scores = weight.T @ scores  # what a super-topic does to words, through all its children
+    scores, weights = model.word_scores(), model.hierarchy()  # (D, V), and (D_next, D) each
+    forest: list[dict[str, Any]] = [{"topic": k} for k in range(len(scores))]
+    for layer, found in groupby(reversed(branches(model)), lambda branch: branch.layer):
+        scores = weights[layer].T @ scores  # what a super-topic does to words, by its children
         columns = scores.topk(min(top, len(vocabulary)), -1).indices.tolist()
-        below = [
+        forest = [
             {
                 "title": f"super-topic {branch.topic + 1}",
                 "words": [vocabulary[column] for column in columns[branch.topic]],
                 "children": [
-                    {**below[child], "weight": share}
+                    {**forest[child], "weight": share}
                     for child, share in zip(branch.children, branch.weights, strict=True)
                 ],
             }
-            for branch in by_layer[layer]
+            for branch in reversed(list(found))
         ]
-    return below if by_layer else []
+    topics = [topic._asdict() for topic in top_words(model, vocabulary, top)]
+    return {"topics": topics, "hierarchy": forest if weights else []}
