@@ -87,12 +87,13 @@ class Loop:
             task.step(task.data.batch(0, 0, 1))
         self.module, *self.optimizers = fabric.setup(TaskModule(task), *task.optimizers)
         seed_everything(self.seed, self.rank)
-        state = None
+        state = file = None
         if run is not None and (run.path / "checkpoint.pt").exists():
-            state = checkpoint.load(run.path / "checkpoint.pt")
-        state = fabric.broadcast(state)
+            file = run.path / "checkpoint.pt"
+            state = checkpoint.load(file)
+        state, file = fabric.broadcast((state, file))
         if state is not None:
-            restore(task, state, self.rank, self.world, training.steps)
+            restore(task, state, self.rank, self.world, training.steps, file)
             self.step, self.sums, self.count = state["step"], state["sums"], state["count"]
             self.saved = self.step
         if run is not None:
