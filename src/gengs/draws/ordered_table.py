@@ -32,7 +32,7 @@ draw from a tail would otherwise divide the rounding errors of the bulk by its o
 
 from __future__ import annotations
 
-__all__ = ["VALLEY", "NotTwice", "midcdf_from_table", "move_in_table"]
+__all__ = ["NOT_TWICE", "VALLEY", "midcdf_from_table", "move_in_table"]
 
 from typing import Any
 
@@ -42,9 +42,15 @@ from torch.nn.functional import threshold
 
 from ..distributions.finite import Finite
 from ..distributions.inverse_cdf import inverse_cdf_index, pick, stratified_uniforms
+from .once_differentiable import OnceDifferentiable
 
 VALLEY = 0.01
 """How rare an atom must be, beside the mode and the mass on both sides, to be bridged."""
+
+NOT_TWICE = (
+    "the mid-CDF gradient of a table has no second derivative, as an atom's index has none; use "
+    "the law itself (Poisson, Binomial, ...), whose closed form has one."
+)
 
 
 def midcdf_from_table(law: Finite, shape: torch.Size, valley: float = VALLEY) -> Tensor:
@@ -128,7 +134,7 @@ class _FollowTable(torch.autograd.Function):
         moved = area * (grad.detach().unsqueeze(-1).to(area.dtype) * weight)
         moved = moved.sum_to_size(probs.shape).to(probs.dtype)
         if torch.is_grad_enabled():
-            moved = NotTwice.apply(moved, grad, probs)
+            moved = OnceDifferentiable.apply(moved, NOT_TWICE, grad, probs)
         # learned atoms move with the one that was drawn
         return grad, moved, None, None, None, None
 
@@ -163,24 +169,3 @@ def _kept(probs: Tensor, valley: float) -> Tensor:
     cdf = probs.cumsum(-1, dtype=torch.float64 if probs.device.type != "mps" else None)
     sides = torch.minimum(cdf - probs, cdf[..., -1:] - cdf)
     return (probs > 0) & (probs >= valley * probs.amax(-1, keepdim=True) * sides)
-
-
-class NotTwice(torch.autograd.Function):
-    """The first argument; differentiating it in any of the others raises."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(gradient: Tensor, grad: Tensor, logits: Tensor) -> Tensor:
-        return gradient.clone()
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        raise RuntimeError(
-            "the mid-CDF gradient of a table has no second derivative, as an atom's index has none;"
-            " use the law itself (Poisson, Binomial, ...), whose closed form has one."
-        )

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..draws.once_differentiable import OnceDifferentiable
 from .site import Site
 
 
@@ -85,29 +86,14 @@ class _Score(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        result: Tensor = _Once.apply(grad, *ctx.saved_tensors)
+        result: Tensor = OnceDifferentiable.apply(grad, _NOT_TWICE, *ctx.saved_tensors)
         return result
 
 
-class _Once(torch.autograd.Function):
-    """The first argument; to differentiate it in the second raises."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(grad: Tensor, surrogate: Tensor) -> Tensor:
-        return grad.clone()
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        raise RuntimeError(
-            "the score rule of gengs.differentiable has no second derivative: that of its estimate "
-            "is no estimate of the second; the path has one, where its draws have closed forms."
-        )
+_NOT_TWICE = (
+    "the score rule of gengs.differentiable has no second derivative: that of its estimate is no "
+    "estimate of the second; the path has one, where its draws have closed forms."
+)
 
 
 def require_replicates(
