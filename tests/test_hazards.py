@@ -16,6 +16,7 @@ from torch.distributions import (
 )
 
 import gengs
+from gengs.distributions import tracing
 from gengs.distributions.families import family_of
 from gengs.distributions.gumbel import log_exponential
 
@@ -221,6 +222,14 @@ def test_huge_support_is_refused_before_it_is_allocated():
     sentence = r"table of 1000000 atoms for each of 6000000 elements \(batch shape \(2000, 3000\)\)"
     with pytest.raises(ValueError, match=sentence + r" needs about .* GiB.*tolerance="):
         gengs.truncate(Poisson(torch.ones(2000, 3000)), 1_000_000)
+
+
+def test_only_tables_from_a_quarter_gib_on_look_for_free_memory(monkeypatch):
+    monkeypatch.setattr(tracing, "_free_bytes", lambda device: 0.0)
+    large, cpu = torch.Size([2**20]), torch.device("cpu")  # four copies of 2^20 × 16 × 4 bytes
+    with pytest.raises(ValueError, match=r"about 0\.2 GiB to relax, but 0\.0 GiB are free"):
+        tracing.require_memory(large, 16, torch.float32, cpu)
+    tracing.require_memory(large, 15, torch.float32, cpu)
 
 
 def test_huge_window_search_is_refused_before_it_is_allocated():
