@@ -87,17 +87,17 @@ class Loop:
             task.step(task.data.batch(0, 0, 1))
         self.module, *self.optimizers = fabric.setup(TaskModule(task), *task.optimizers)
         seed_everything(self.seed, self.rank)
-        state = file = None
-        if run is not None and (run.path / "checkpoint.pt").exists():
-            file = run.path / "checkpoint.pt"
-            state = checkpoint.load(file)
-        state, file = fabric.broadcast((state, file))
-        if state is not None:
+        saved = None
+        if run is not None and (file := run.path / "checkpoint.pt").exists():
+            saved = file, checkpoint.load(file)
+        saved = fabric.broadcast(saved)
+        if saved is not None:
+            file, state = saved
             restore(task, state, self.rank, self.world, training.steps, file)
             self.step, self.sums, self.count = state["step"], state["sums"], state["count"]
             self.saved = self.step
         if run is not None:
-            run.records.rewind(0 if state is None else state["records"])
+            run.records.rewind(0 if saved is None else state["records"])
 
     def go(self, asked: Event) -> bool:
         """Make all steps that are left; whether nobody interrupted."""
