@@ -17,6 +17,7 @@ from torch.distributions import (
 )
 
 import gengs
+from gengs.distributions.truncation import as_finite
 
 double = torch.float64
 
@@ -252,6 +253,23 @@ def test_window_of_a_binomial_batch_stays_inside_the_support():
     q = gengs.truncate(law, tolerance=1e-6)
     assert (q.certificate.lost_mass <= 1e-6).all()
     torch.testing.assert_close(q.probs.sum(-1), torch.ones(2))
+
+
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-6])
+@pytest.mark.parametrize("rates", [[2.0], [0.5, 7.0], [100.0, 130.0], [900.0, 1000.0], [1e4]])
+def test_one_window_for_all_loses_half_of_the_tolerance_on_each_side(rates, tolerance):
+    """The smallest that does; from 0 on, where the least element lies near it."""
+    window = as_finite(poisson(*rates), tolerance).certificate.window
+    low = scipy.stats.poisson(min(rates)).ppf(tolerance / 2) if min(rates) > 500 else 0
+    high = scipy.stats.poisson(max(rates)).isf(tolerance / 2)
+    assert (window.low, window.size) == (low, high - low + 1)
+
+
+def test_one_window_for_all_has_two_atoms_and_is_not_much_wider_than_their_own():
+    assert as_finite(poisson(1e-9)).certificate.window.size == 2
+    apart = as_finite(poisson(1.0, 1000.0), 1e-3).certificate.window
+    each = gengs.truncate(poisson(1.0, 1000.0), tolerance=1e-3).certificate.window
+    assert torch.equal(apart.low, each.low) and apart.size == each.size < 300
 
 
 # -------------------------------------------------------------------------------- reuse and drift
