@@ -14,6 +14,7 @@ from torch.distributions import (
     MixtureSameFamily,
     NegativeBinomial,
     Poisson,
+    constraints,
 )
 
 import gengs
@@ -146,14 +147,15 @@ def test_mean_error_looks_no_further_than_the_mass(monkeypatch):
     assert sum(asked) < 1000  # of the million integers at which it gives up
 
 
+class Shifted(Poisson):
+    """A Poisson count plus one."""
+
+    def log_prob(self, value):
+        inside = Poisson(self.rate).log_prob((value - 1).clamp_min(0))
+        return inside.where(value >= 1, -torch.inf)
+
+
 def test_subclass_with_a_pmf_of_its_own_is_asked_for_it():
-    class Shifted(Poisson):
-        """A Poisson count plus one."""
-
-        def log_prob(self, value):
-            inside = super().log_prob((value - 1).clamp_min(0))
-            return inside.where(value >= 1, -torch.inf)
-
     q = gengs.truncate(Shifted(torch.tensor(2.0, dtype=double)), 20)
     assert q.mean.item() == pytest.approx(3, abs=1e-6)
 
@@ -183,6 +185,15 @@ def test_widest_element_sets_the_level_of_a_mass():
     rates = (0.1, 3.0, 11.0)
     q = gengs.truncate(poisson(*rates), mass=0.99)
     assert q.num_atoms == max(algorithm_2(poisson(rate), 0.99) for rate in rates)
+
+
+def test_mass_is_counted_from_the_smallest_value():
+    class FromOne(Shifted):
+        support = constraints.positive_integer
+
+    q = gengs.truncate(FromOne(torch.tensor(6.0, dtype=double)), mass=0.99)
+    assert q.atoms[0] == 1
+    assert q.num_atoms == algorithm_2(poisson(6.0), 0.99)
 
 
 def test_mass_stays_within_a_finite_support():

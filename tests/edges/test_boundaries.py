@@ -146,6 +146,16 @@ def test_dz_of_a_sure_draw(build, at, slope):
     assert abs(found.item() - slope) < 1e-6
 
 
+@pytest.mark.parametrize("name", sorted(set(SLOPES) - {"Binomial(n = 0, .3)"}))
+def test_the_mean_of_a_sure_table(name):
+    """With room on both sides of the neighbour that gets the probability."""
+    build, at, slope = SLOPES[name]
+    parameter = torch.tensor(at, requires_grad=True)
+    mean = gengs.truncate(build(parameter), low=-4, high=11).mean
+    (found,) = torch.autograd.grad(mean, parameter)
+    assert abs(found.item() - slope) < 1e-5
+
+
 def test_one_side_for_a_quadratic_cost_is_off_by_half_a_curvature():
     rate = torch.zeros(1, dtype=torch.float64, requires_grad=True)
     value = gengs.MidCDF().expect(lambda z: (z - 2.6).square(), Poisson(rate))
