@@ -13,6 +13,7 @@ from torch.distributions import (
     Geometric,
     NegativeBinomial,
     Poisson,
+    constraints,
 )
 
 import gengs
@@ -265,6 +266,19 @@ def test_nan_logits_are_errors_when_validating(torch_validation_off):
         logits = torch.tensor([0.0, bad])
         with pytest.raises(ValueError, match=r"`logits` without NaN or \+inf"):
             gengs.Finite(torch.arange(2), logits=logits, validate_args=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_negative_probabilities_are_errors_when_validating(dtype, torch_validation_off):
+    law = Categorical(torch.tensor([-0.5, 1.5], dtype=dtype))
+    with pytest.raises(ValueError, match=r"Categorical expects `probs` .* Simplex\(\)"):
+        gengs.truncate(law, validate_args=True)
+
+
+def test_half_precision_need_not_sum_to_one_to_six_digits(torch_validation_off):
+    law = Categorical(torch.linspace(0.1, 1, 98).bfloat16())
+    assert not constraints.simplex.check(law.probs)
+    gengs.truncate(law, validate_args=True)
 
 
 def test_negative_rate_is_an_error_when_validating(torch_validation_off):
