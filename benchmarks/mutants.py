@@ -255,7 +255,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="+", default=[""], help="parts of the files' names")
     parser.add_argument("--out", type=Path, default=Path(tempfile.gettempdir()) / "mutants.jsonl")
-    parser.add_argument("--limit", type=float, default=600.0, help="processor seconds for each mutant")
+    parser.add_argument("--limit", type=float, default=600.0, help="processor seconds for each")
     parser.add_argument("--budget", type=float, default=300.0, help="seconds of tests for each")
     parser.add_argument("--list", action="store_true", help="print the changes and stop")
     options = parser.parse_args()
