@@ -676,13 +676,13 @@ def test_nothing_is_left_of_a_block_whose_end_fails(monkeypatch):
     sample = Poisson.sample
     program = differentiable()
     program.__enter__()
-    end = program.watch.__exit__
+    end = program.mode.__exit__
 
     def fail(*error):
         end(*error)
         raise RuntimeError("the end")
 
-    monkeypatch.setattr(type(program.watch), "__exit__", lambda self, *error: fail(*error))
+    monkeypatch.setattr(type(program.mode), "__exit__", lambda self, *error: fail(*error))
     with pytest.raises(RuntimeError, match="the end"):
         program.__exit__(None, None, None)
     monkeypatch.undo()

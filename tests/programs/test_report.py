@@ -10,7 +10,7 @@ from torch.distributions import Categorical, Poisson
 import gengs
 from gengs import CutGradientWarning, differentiable
 from gengs.programs.cut_report import CutReport
-from gengs.programs.site import Site
+from gengs.programs.sample_site import Site
 
 
 def said(simulate, by=None, cost=None, size=5):

@@ -1,5 +1,6 @@
 """Plans: stable ids, files that round-trip, the built-in studies and the published numbers."""
 
+import hashlib
 import json
 from dataclasses import replace
 from typing import get_args
@@ -12,12 +13,10 @@ from gengs.experiments.nvpdef_command import NvpdefConfig
 from gengs.experiments.quadratic import FAMILIES
 from gengs.experiments.registry import EXPERIMENTS
 from gengs.experiments.vae import VaeConfig
-from gengs.study.built_in import PLANS, built_in
-from gengs.study.paper import ROWS, TABLE1, TABLE2
+from gengs.study.paper import TABLE1, TABLE2
 from gengs.study.plan import Plan, PlannedRun, read_plan, write_plan
 from gengs.study.study_command import Budget
-from gengs.study.study_file import read_study
-from gengs.study.table1 import COLUMNS
+from gengs.study.study_file import STUDIES, read_study
 
 
 def test_an_id_is_the_same_in_every_process():
@@ -35,27 +34,55 @@ def test_an_id_tells_all_settings_apart_but_not_labels():
 
 
 @pytest.mark.parametrize("budget", get_args(Budget))
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("name", STUDIES)
 def test_a_built_in_plan_survives_its_file(name, budget, tmp_path):
-    plan = built_in(name, budget)
+    plan = read_study(name, budget)
     write_plan(tmp_path, plan)
     assert read_plan(tmp_path) == plan
     assert {run.labels["table"] for run in plan.runs} == {name}
     assert all(set(run.labels) == {"table", "row", "column", "data"} for run in plan.runs)
 
 
+@pytest.mark.parametrize(
+    ("name", "budget", "runs", "digest"),
+    [
+        ("figure3", "smoke", 2, "c13b3397"),
+        ("figure3", "small", 5, "0e8f2adb"),
+        ("figure3", "paper", 5, "69bf7eaa"),
+        ("table1", "smoke", 4, "efb6506a"),
+        ("table1", "small", 202, "9d7e4daf"),
+        ("table1", "paper", 2600, "ec87eb70"),
+        ("table2", "smoke", 7, "da6e7676"),
+        ("table2", "small", 27, "2bbba68c"),
+        ("table2", "paper", 580, "4e6ed122"),
+        ("midcdf", "smoke", 12, "0bb47e36"),
+        ("midcdf", "small", 36, "43bd3cc8"),
+        ("midcdf", "paper", 120, "fc164da3"),
+    ],
+)
+def test_a_built_in_study_has_the_runs_of_its_folders(name, budget, runs, digest):
+    """Whoever has begun one goes on with it: the same runs, in the same order and places."""
+    plan = read_study(name, budget)
+    lines = [f"{run.id} {json.dumps(run.labels, sort_keys=True)}" for run in plan.runs]
+    assert (plan.name, plan.budget, len(lines)) == (name, budget, runs)
+    assert hashlib.sha256("\n".join(lines).encode()).hexdigest().startswith(digest)
+
+
 def test_there_is_no_such_study():
     with pytest.raises(ValueError, match="did you mean 'table1'"):
-        built_in("tabel1")
+        read_study("tabel1")
 
 
 def test_the_table_has_the_papers_cells():
     cells = {
         (run.labels["data"], run.labels["row"], run.labels["column"])
-        for run in built_in("table1", "paper").runs
+        for run in read_study("table1", "paper").runs
     }
     published = {
-        (data, row, column) for data in TABLE1 for row in ROWS for column in TABLE1[data][row]
+        (data, row, column)
+        for data in TABLE1
+        for row in TABLE1[data]
+        for column in TABLE1[data][row]
     }
     assert len(published) == 2 * 6 * 14
     assert published <= cells
@@ -64,10 +91,12 @@ def test_the_table_has_the_papers_cells():
 def test_columns_are_the_estimators_of_figure3():
     """The same names mean the same estimators; numbers of draws aside."""
     named = {one.label: one for one in contenders(["all"], FAMILIES["poisson"], 0.5, 4, 0.999)}
-    for column, settings in COLUMNS.items():
+    of_columns = {run.labels["column"]: run.config for run in read_study("table1", "small").runs}
+    assert len(of_columns) == 24
+    for column, config in of_columns.items():
         paper = column.removesuffix("(10)").removesuffix(" Imp")
         if paper in named:
-            assert type(parse_estimator(settings["estimator"])) is type(named[paper].make()), column
+            assert type(parse_estimator(config.estimator)) is type(named[paper].make()), column
 
 
 def test_published_numbers():
@@ -103,7 +132,7 @@ def test_runs_are_not_repeated():
     ],
 )
 def test_a_damaged_plan_is_refused(change, sentence, tmp_path):
-    write_plan(tmp_path, built_in("table1", "smoke"))
+    write_plan(tmp_path, read_study("table1", "smoke"))
     content = json.loads((tmp_path / "plan.json").read_text())
     change(content)
     (tmp_path / "plan.json").write_text(json.dumps(content))

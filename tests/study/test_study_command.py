@@ -11,10 +11,9 @@ from studies import MEASURE, TRAIN, run, write
 from gengs.cli import main
 from gengs.runs.records import RunFolder
 from gengs.study.board import Board
-from gengs.study.built_in import PLANS
 from gengs.study.plan import read_plan
 from gengs.study.status import Status
-from gengs.study.study_file import read_study
+from gengs.study.study_file import STUDIES, read_study
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +34,7 @@ def study(*arguments):
         return end.code
 
 
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("name", STUDIES)
 def test_every_built_in_study_runs(name, tmp_path, capsys):
     out = tmp_path / name
     assert study(name, "--budget", "smoke", "--out", out) == 0, capsys.readouterr().out

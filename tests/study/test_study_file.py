@@ -55,6 +55,66 @@ def test_an_entry_has_its_own_grid_and_labels(tmp_path):
         study(tmp_path, GOOD + 'grid = { estimator = ["GenGS"] }\n')
 
 
+TABLE = """
+experiment = "vae"
+[base]
+like = "short"
+latents = 4
+[like.short]
+epochs = 1
+latents = 9
+[rows]
+two = { prior = "poisson(2)" }
+half = { prior = "geometric(0.5)" }
+[columns]
+GenGS = { estimator = "GenGS" }
+EAT = { estimator = "ArrivalTimes", level = 0, only = ["two"] }
+Gauss = { prior = "gaussian", only = ["half"] }
+"""
+
+
+def cells(plan):
+    return [f"{run.labels['row']} {run.labels['column']} {run.seed}" for run in plan.runs]
+
+
+def test_rows_and_columns_have_names(tmp_path):
+    plan = study(tmp_path, TABLE)
+    assert cells(plan) == ["two GenGS 0", "two EAT 0", "half GenGS 0", "half Gauss 0"]
+    configs = [run.config for run in plan.runs]
+    assert {(config.epochs, config.latents) for config in configs} == {(1, 4)}
+    assert [config.level for config in configs] == [None, 0, None, None]
+    assert configs[2].prior == "geometric(0.5)" and configs[3].prior == "gaussian"
+    assert cells(study(tmp_path, TABLE + "[grid]\ncolumn = ['EAT', 'GenGS']\nseed = [0, 1]\n")) == [
+        *("two EAT 0", "two EAT 1", "two GenGS 0", "half GenGS 0", "two GenGS 1", "half GenGS 1"),
+    ]
+
+
+def test_columns_alone_have_names(tmp_path):
+    head, _, _ = TABLE.partition("[rows]")
+    text = head + "[grid]\nprior = ['poisson(2)', 'geometric(0.5)']\n[columns]\n"
+    plan = study(tmp_path, text + "GenGS = { estimator = 'GenGS' }\n")
+    assert cells(plan) == ["poisson(2) GenGS 0", "geometric(0.5) GenGS 0"]
+
+
+def test_an_entry_chooses_rows_and_comes_last(tmp_path):
+    text = TABLE + "[repeat]\nseed = [0, 1]\n" + "".join(
+        f"[[runs]]\nrow = '{row}'\ncolumn = 'GenGS'\nlatents = 5\n" for row in ("half", "two")
+    )  # fmt: skip
+    plan = study(tmp_path, text)
+    assert cells(plan) == ["half GenGS 0", "two GenGS 0", "half GenGS 1", "two GenGS 1"]
+    assert {run.config.latents for run in plan.runs} == {5}
+
+
+def test_a_budget_changes_parts_of_a_file(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(TABLE + "[budgets.smoke]\nlike.short.epochs = 3\n[budgets.small]\n")
+    smoke, small = read_study(file, "smoke"), read_study(file)
+    assert (smoke.budget, small.budget) == ("smoke", "small")
+    assert {run.config.epochs for run in smoke.runs} == {3}
+    assert {run.config.epochs for run in small.runs} == {1}
+    assert {run.config.latents for run in smoke.runs} == {4}
+
+
 def test_one_run(tmp_path):
     (run,) = study(tmp_path, 'experiment = "measure"').runs
     assert run.experiment == "measure" and run.config.seed == 0
@@ -79,6 +139,14 @@ def test_one_run(tmp_path):
         ('experiment = "vae"\nruns = 3', "expected list for .*runs"),
         ('experiment = "vae"\nbase = 3', "expected dict for .*base"),
         ('experiment = "vae"\nname = "../x"', "expected a name"),
+        (TABLE + '[[runs]]\nrow = "tow"', "unknown row in .*'tow'; did you mean 'two'"),
+        (TABLE + "[grid]\ncolumn = [3]", r"unknown column in .*'3'; expected one of EAT"),
+        (TABLE + '[[runs]]\nlike = "shirt"', "unknown `like` in .*did you mean 'short'"),
+        (TABLE + '[[runs]]\nrow = "two"\ngrid = { row = ["two"] }', "has one value, and a list"),
+        (TABLE.replace('["half"]', '"half"'), "expected a list for `only` of 'Gauss'"),
+        (TABLE + "[budgets.paper]", "unknown budget in .*'small'; expected one of paper"),
+        ('experiment = "vae"\nbudgets = 3', "expected dict for .*budgets"),
+        ('experiment = "vae"\n[grid]\nrow = ["x"]', "unknown key 'row'"),
     ],
 )
 def test_mistakes_are_named(tmp_path, text, sentence):

@@ -14,6 +14,7 @@ import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -121,19 +122,11 @@ class Measure:
         """One estimator; what will take long is announced."""
         from ..lab.measure import measure
 
-        def measured(replicates: int, warm_up: int) -> Row:
-            found = measure(
-                *(cost, q, estimator),
-                replicates=replicates,
-                exact=exact,
-                warm_up=warm_up,
-                seed=self.seed,
-            )
-            return found.rows[0]
+        measured = partial(measure, cost, q, estimator, exact=exact, seed=self.seed)
 
         def seconds(number: int) -> float:
             begin = time.monotonic()
-            measured(number, min(number, self.warm_up))
+            measured(replicates=number, warm_up=min(number, self.warm_up))
             return time.monotonic() - begin
 
         few, most = min(self.replicates, 50), max(self.replicates, self.warm_up)
@@ -145,7 +138,7 @@ class Measure:
             if expected > _LONG:
                 shown = timedelta(seconds=round(expected))
                 say(f"measuring {type(estimator).__name__}: this takes about {shown}", error=True)
-        return measured(self.replicates, self.warm_up)
+        return measured(replicates=self.replicates, warm_up=self.warm_up).rows[0]
 
     def _print(self, result: Measurement) -> None:
         say(json.dumps(result.to_dict(), indent=2) if self.json else result)

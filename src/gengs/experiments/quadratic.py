@@ -6,10 +6,10 @@ Everything about it is known. Mean and variance of every law here have closed fo
 
 .. math:: E (z - t)^2 = \operatorname{Var} z + (E z - t)^2,
 
-the exact gradient is the derivative of that, and the minimum follows by hand. In terms of the mean
-:math:`m`, a Poisson has variance :math:`m`, a negative binomial :math:`m + m^2 / r`, a geometric
-the same with :math:`r = 1`: the best mean is :math:`(t - 1/2) / (1 + 1/r)`, a little below the
-target, because a smaller mean has a smaller variance.
+the exact gradient is the derivative of that, and the minimum follows by hand. A law with mean
+:math:`m` has variance :math:`m + c m^2`: Poisson with :math:`c = 0`, negative binomial with
+:math:`1 / r`, geometric with 1, binomial with :math:`-1 / n`. The best mean is
+:math:`(t - 1/2) / (1 + c)`, a little below the target where a smaller mean has a smaller variance.
 
 The parameter :math:`\theta` is unconstrained: the logarithm of a rate, otherwise logits. Targets
 are the mean of the same law at a given parameter.
@@ -127,17 +127,12 @@ class Quadratic:
 _TRIALS, _DRAWS, _FAILURES = 20, 3, 3
 
 
-def _least_count(r: float) -> Callable[[Tensor], Tensor]:
+def _least_count(c: float, largest: float = math.inf) -> Callable[[Tensor], Tensor]:
     def minimum(t: Tensor) -> Tensor:
-        m = ((t - 0.5) / (1 + 1 / r)).clamp_min(0)
-        return m + m.square() / r + (m - t).square()
+        m = ((t - 0.5) / (1 + c)).clamp(0, largest)
+        return m + c * m.square() + (m - t).square()
 
     return minimum
-
-
-def _least_binomial(t: Tensor) -> Tensor:
-    p = ((t - 0.5) / (_TRIALS - 1)).clamp(0, 1)
-    return _TRIALS * p * (1 - p) + (_TRIALS * p - t).square()
 
 
 def _least_multinomial(t: Tensor) -> Tensor:
@@ -161,12 +156,12 @@ FAMILIES: dict[str, CountFamily] = {
     "poisson": CountFamily(
         "poisson",
         lambda theta: Poisson(theta.exp(), validate_args=False),
-        *(torch.log, _least_count(math.inf), (10.0,), (20.0,), 50),
+        *(torch.log, _least_count(0), (10.0,), (20.0,), 50),
     ),
     "binomial": CountFamily(
         "binomial",
         lambda theta: Binomial(_TRIALS, logits=theta, validate_args=False),
-        *(torch.logit, _least_binomial, (0.6,), (0.3,)),
+        *(torch.logit, _least_count(-1 / _TRIALS, _TRIALS), (0.6,), (0.3,)),
     ),
     "multinomial": CountFamily(
         "multinomial",
@@ -176,7 +171,7 @@ FAMILIES: dict[str, CountFamily] = {
     "negative-binomial": CountFamily(
         "negative-binomial",
         _negative_binomial,
-        *(torch.logit, _least_count(_FAILURES), (0.6,), (0.4,), 40),
+        *(torch.logit, _least_count(1 / _FAILURES), (0.6,), (0.4,), 40),
     ),
     "geometric": CountFamily(
         "geometric",

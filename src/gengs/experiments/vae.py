@@ -120,11 +120,9 @@ def _level(config: VaeConfig, prior: Distribution) -> int | None:
     return level
 
 
-def _as_read(prior: str) -> tuple[object, ...]:
-    """A prior as its law and numbers, however it was typed."""
-    law, parameters = parse_law(prior)
-    constants = [law.total_count] if hasattr(law, "total_count") else []
-    return type(law), *(tuple(t.flatten().tolist()) for t in (*constants, *parameters.values()))
+def _as_read(prior: str) -> str:
+    """A prior as its law and numbers, however it was typed: ``Poisson(rate: 2.0)``."""
+    return repr(parse_law(prior)[0])
 
 
 def _prior(text: str) -> Distribution:

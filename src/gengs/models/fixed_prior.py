@@ -1,12 +1,12 @@
-"""A prior that is not learned, as a module: its parameters are buffers, ``forward()`` the law.
+"""What a model keeps of its prior, as modules with buffers: the law itself, its mean and spread.
 
-So it moves to a device and a type with the model that holds it, but never below ``float32``: a rate
+They move to a device and a type with the model that holds them, but never below ``float32``: a rate
 of 2.3 is none in bfloat16.
 """
 
 from __future__ import annotations
 
-__all__ = ["FixedPrior", "WideBuffers"]
+__all__ = ["FixedPrior", "Standardise"]
 
 from typing import Any
 
@@ -18,14 +18,14 @@ from ..distributions.finite import Finite
 from .posteriors import EXPLICIT
 
 
-class WideBuffers(nn.Module):
+class _WideBuffers(nn.Module):
     """A module whose buffers are constants, in ``float32`` or wider wherever it is moved."""
 
     def constant(self, name: str, value: Tensor) -> None:
         """Keep a tensor; it is no part of the ``state_dict``, as it follows from the arguments."""
         self.register_buffer(name, value, persistent=False)
 
-    def _apply(self, fn: Any, recurse: bool = True) -> WideBuffers:
+    def _apply(self, fn: Any, recurse: bool = True) -> _WideBuffers:
         before = dict(self.named_buffers(recurse=False))
         super()._apply(fn, recurse)
         for name, value in before.items():
@@ -36,8 +36,8 @@ class WideBuffers(nn.Module):
         return self
 
 
-class FixedPrior(WideBuffers):
-    """A law with constant parameters: of one of torch's count families, or on atoms.
+class FixedPrior(_WideBuffers):
+    """A prior that is not learned: of one of torch's count families, or on atoms.
 
     Example:
         >>> FixedPrior(torch.distributions.Poisson(2.0)).to(torch.bfloat16)()
@@ -69,3 +69,32 @@ class FixedPrior(WideBuffers):
         """The law."""
         law: Distribution = self.kind(**dict(self.named_buffers()), validate_args=False)
         return law
+
+
+class Standardise(_WideBuffers):
+    """Counts as a network likes its inputs: centred, and of unit spread under the prior.
+
+    ``(z - mean) / standard deviation``, both as they are when it is made.
+
+    Example:
+        >>> Standardise(torch.distributions.Poisson(4.0))(torch.tensor([0.0, 4.0, 6.0]))
+        tensor([-2.,  0.,  1.])
+    """
+
+    def __init__(self, law: Distribution) -> None:
+        super().__init__()
+        try:
+            mean, spread = law.mean.detach(), law.stddev.detach()
+        except NotImplementedError:
+            mean = spread = torch.tensor(torch.nan)
+        if not mean.is_meta and not bool((mean + spread).isfinite().all()):
+            raise ValueError(
+                f"the mean or the variance of the prior {law} is not known or infinite: pass "
+                "standardise=False, and the decoder sees the counts as they are."
+            )
+        self.constant("centre", mean)
+        self.constant("spread", torch.where(spread > 0, spread, 1.0))
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Latents ``(*, D)`` in units of the law."""
+        return (z - self.get_buffer("centre")) / self.get_buffer("spread")

@@ -8,4 +8,4 @@ __all__ = ["CutGradientWarning", "Program", "Site", "differentiable"]
 
 from .cut_report import CutGradientWarning
 from .program import Program, differentiable
-from .site import Site
+from .sample_site import Site

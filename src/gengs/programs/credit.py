@@ -15,50 +15,39 @@ from __future__ import annotations
 __all__ = ["credited", "require_replicates"]
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..draws.once_differentiable import OnceDifferentiable
-from .site import Site
+from .sample_site import Site
 
 
 def credited(costs: Sequence[Tensor], last: Tensor | None, sites: Sequence[Site]) -> Tensor:
     """The sum of all costs, one number per replicate, with the gradient of the score draws.
 
-    Args:
-        costs: The costs that arrived while the program ran.
-        last: The cost in the end.
-        sites: The draws, of which those by the score function have a log-probability.
+    ``costs`` arrived while the program ran, ``last`` in the end.
     """
     parts = [*costs, *([last] if last is not None else [])]
-    parts = [
-        part if part.is_floating_point() else part.to(torch.get_default_dtype()) for part in parts
-    ]
+    parts = [p if p.is_floating_point() else p.to(torch.get_default_dtype()) for p in parts]
     total = torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]
-    after = [parts[-1].detach()]  # what came after each epoch
-    for part in reversed(parts[:-1]):
-        after.insert(0, after[0] + part.detach())
+    returns = list(accumulate(part.detach() for part in reversed(parts)))[::-1]  # from each on
     alone = total.numel() == 1  # one run of the program: nothing to share, nothing to compare
     for site in sites:
         site.shared = not alone and (not site.shape or site.shape[0] != len(total))
-    surrogate = None
+    terms = []
     for (epoch, baseline, shared), scores in _grouped(sites, alone).items():
-        returns = after[min(epoch, len(after) - 1)]
-        if epoch > len(parts) - 1:  # nothing was paid after it
+        if epoch >= len(returns):  # nothing was paid after it
             continue
-        term = torch.stack(scores).sum(0)
+        after = returns[epoch]
         if shared:
-            weighted = term * returns.mean()
-        else:
-            if baseline:
-                returns = returns - (returns.sum() - returns) / (len(returns) - 1)
-            weighted = term * returns
-        surrogate = weighted if surrogate is None else surrogate + weighted
-    if surrogate is None:
-        return total
-    return total + _Score.apply(surrogate)
+            after = after.mean()
+        elif baseline:
+            after = after - (after.sum() - after) / (len(after) - 1)
+        terms.append(torch.stack(scores).sum(0) * after)
+    return total + _Score.apply(sum(terms[1:], terms[0])) if terms else total
 
 
 def _grouped(sites: Sequence[Site], alone: bool) -> dict[tuple[int, bool, bool], list[Tensor]]:
@@ -99,25 +88,17 @@ _NOT_TWICE = (
 def require_replicates(
     name: str, values: Any, costs: Sequence[Tensor], sites: Sequence[Site]
 ) -> None:
-    """Raise where a cost is not one number per replicate.
-
-    Args:
-        name: Of the program's method, for the message.
-        values: What it was given.
-        costs: Those that came before.
-        sites: The draws, whose first dimension counts the replicates.
-    """
+    """Raise where a cost, given to the method ``name``, is not one number per replicate."""
     if not isinstance(values, Tensor):
         raise TypeError(f"program.{name} expects a tensor, but got {type(values).__name__}.")
     firsts = {site.shape[0] for site in sites if site.shape}
-    known = f", {firsts.pop()} by its draws" if len(firsts) == 1 else ""
+    known = f", {min(firsts)} by its draws" if len(firsts) == 1 else ""
     expected = (
         f"program.{name} expects one number per replicate, shape (replicates,){known}, but got "
         f"shape {tuple(values.shape)}"
     )
     if values.dim() > 1:
         raise ValueError(f"{expected}; average or sum the other dimensions.")
-    firsts = {site.shape[0] for site in sites if site.shape}
     alone = values.numel() == 1
     if not alone and len(firsts) == 1 and len(values) not in firsts:
         raise ValueError(f"{expected}; the first dimension of a draw counts the replicates.")

@@ -1,6 +1,6 @@
 """What became of each draw's gradient: the report after ``backward()``.
 
-A comparison, a cast, an index or a ``detach`` ends a gradient in silence. The watch notes where a
+A comparison, a cast, an index or a ``detach`` ends a gradient in silence. The mode notes where a
 tensor that carries one meets such an operation; after ``backward()`` the graph of the loss tells
 which draws it reached. What was cut off, wholly or in part, is said in one warning, with file, line
 and advice.
@@ -8,16 +8,16 @@ and advice.
 
 from __future__ import annotations
 
-__all__ = ["CutGradientWarning", "CutReport"]
+__all__ = ["CutGradientWarning", "CutReport", "nodes_behind"]
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .site import Site, asked_by_library, where
+from .sample_site import Site, asked_by_library, by_line, place_of, where
 
 _FEW = 3
 """So many tensors are kept for each line that cuts gradients: in a loop they are alike."""
@@ -129,10 +129,7 @@ class CutReport:
         for note, nodes in self._notes.items():
             for site in self._draws_behind(nodes, through=False):
                 blamed.setdefault(site, []).append(note)
-        groups: dict[tuple[str, int, str, tuple[int, ...]], list[Site]] = {}
-        for site in sites:
-            groups.setdefault((site.file, site.line, site.law, site.shape), []).append(site)
-        for group in groups.values():
+        for group in by_line(sites, "shape"):
             moving = [site for site in group if site.node is not None]
             notes = sorted({note for site in moving for note in blamed.get(site, ())})
             first = group[0]
@@ -149,28 +146,30 @@ class CutReport:
                     "dimension should count them."
                 )
         for file, line in sorted(self._uniforms):
-            at = Site("", file, line, "").place
             yield (
-                f"{at}: uniform numbers (or other continuous ones) meet a tensor that carries a "
-                "gradient, and are compared or rounded in a way that is not taken as a draw: the "
-                "gradient ends there; draw by torch.bernoulli(p), torch.multinomial(p, 1) or "
-                "Law.sample()."
+                f"{place_of(file, line)}: uniform numbers (or other continuous ones) meet a tensor "
+                "that carries a gradient, and are compared or rounded in a way that is not taken "
+                "as a draw: the gradient ends there; draw by torch.bernoulli(p), "
+                "torch.multinomial(p, 1) or Law.sample()."
             )
 
     def _draws_behind(self, nodes: Sequence[Any], through: bool) -> Iterator[Site]:
         """Draws in the graph behind ``nodes``; the nearest only, unless ``through`` them."""
-        todo, seen = [node for node in nodes if node is not None], set()
-        while todo:
-            node = todo.pop()
-            if node in seen:
-                continue
+        known = self._of_node
+        for node in nodes_behind(nodes, () if through else known):
+            if node in known:
+                yield known[node]
+
+
+def nodes_behind(nodes: Sequence[Any], ends: Container[Any] = ()) -> Iterator[Any]:
+    """The nodes of autograd's graph from these on, each once; what is behind ``ends`` is not."""
+    todo, seen = list(nodes), set()
+    while todo:
+        node = todo.pop()
+        if node is not None and node not in seen:
             seen.add(node)
-            site = self._of_node.get(node)
-            if site is not None:
-                yield site
-                if not through:
-                    continue
-            todo.extend(following for following, _ in node.next_functions if following is not None)
+            yield node
+            todo.extend(following for following, _ in node.next_functions if node not in ends)
 
 
 def _reasons(notes: Sequence[tuple[str, str, int]]) -> str:
@@ -181,7 +180,7 @@ def _reasons(notes: Sequence[tuple[str, str, int]]) -> str:
         )
     kinds: dict[str, list[str]] = {}
     for kind, file, line in notes:
-        kinds.setdefault(kind, []).append(Site("", file, line, "").place)
+        kinds.setdefault(kind, []).append(place_of(file, line))
     parts = [
         f"it is {kind} ({', '.join(places[:4])}): {_ADVICE[kind]}" for kind, places in kinds.items()
     ]

@@ -1,7 +1,7 @@
 """Where a mode stands on torch's stack of modes.
 
 torch pops the topmost mode, whoever leaves. Blocks may end in another order than they began (in
-tasks that take turns), and a watch outlives its block: both take their own mode out, and no other.
+tasks that take turns), and a mode outlives its block: both take their own mode out, and no other.
 """
 
 from __future__ import annotations

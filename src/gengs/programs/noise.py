@@ -14,6 +14,8 @@ from typing import Any
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from .cut_operations import tensors_in
+
 SOURCES = frozenset(
     [
         *("rand", "rand_like", "uniform_", "randn", "randn_like", "normal_", "exponential_"),
@@ -27,7 +29,6 @@ class Noise:
 
     def __init__(self) -> None:
         self._uses = WeakTensorKeyDictionary()  # how often uniforms were compared; -1: no uniforms
-        self._any = False  # the length of a weak dictionary takes longer
 
     def made(self, name: str, args: Any, kwargs: dict[str, Any], result: Tensor) -> None:
         """Numbers have come from one of the :data:`SOURCES`."""
@@ -35,39 +36,26 @@ class Noise:
             name == "uniform_" and len(args) == 1 and not {"from", "to"} & set(kwargs)
         )
         self._uses[result] = 0 if unit else -1
-        self._any = True
 
     def spoil(self, result: Any) -> None:
         """Tensors hold random numbers that are not, or no longer, uniform on (0, 1)."""
-        if isinstance(result, list | tuple):
-            for part in result:
-                self.spoil(part)
-        elif isinstance(result, Tensor):
-            self._uses[result] = -1
-            self._any = True
+        for value in tensors_in([result]):
+            self._uses[value] = -1
 
     def used(self, args: Any) -> bool:
         """Whether there are random numbers among the arguments, which are spoilt by that."""
-        if not self._any:
-            return False
-        found = False
-        for value in args:
-            if isinstance(value, list | tuple):
-                found |= self.used(value)
-            elif isinstance(value, Tensor) and value in self._uses:
-                self._uses[value] = -1
-                found = True
-        return found
+        found = [v for v in tensors_in(args) if v in self._uses] if self._uses.data else []
+        self.spoil(found)
+        return bool(found)
 
     def known(self, value: Any) -> bool:
         """Whether a tensor holds random numbers."""
-        return self._any and isinstance(value, Tensor) and value in self._uses
+        return bool(self._uses.data) and isinstance(value, Tensor) and value in self._uses
 
     def compared(self, uniform: Any) -> int | None:
         """How often numbers were compared before, -1 if used otherwise; ``None`` if not random."""
-        if not self._any or not isinstance(uniform, Tensor):
+        if not self.known(uniform):
             return None
-        uses: int | None = self._uses.get(uniform)
-        if uses is not None:
-            self._uses[uniform] = -1 if uses else 1
+        uses: int = self._uses[uniform]
+        self._uses[uniform] = -1 if uses else 1
         return uses

@@ -40,37 +40,30 @@ from __future__ import annotations
 __all__ = ["Program", "differentiable"]
 
 import weakref
-from collections.abc import Callable
 from types import TracebackType
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Categorical, Distribution, Independent
+from torch.distributions import Distribution
 
-from ..draws import rsample
-from ..draws.own_laws import has_own_pmf
-from ..draws.rsample import looks_into, mover, refuse_settings_of_expect
-from ..draws.vectors import move_counts
-from ..estimators import REINFORCE, RLOO, MidCDF
-from .absorbed import hold_at_zero, say_what_was_held
-from .active import enter, leave, outermost, quiet
+from ..draws.rsample import refuse_settings_of_expect
+from ..estimators import REINFORCE, RLOO
+from .block_stack import blocks, enter, leave, outermost, quiet
 from .credit import credited, require_replicates
 from .cut_report import CutReport
-from .domain import (
-    as_categorical,
+from .law_checks import (
+    base_of,
     depends_on_parameters,
     is_continuous,
-    log_prob_of,
     require_domain,
     require_reverse_mode,
-    require_score,
-    require_whole_trials,
 )
-from .patched import patch_laws, restore_laws
-from .score_boundary import keep_boundary, say_what_never_leaves
-from .site import Site, where
-from .watch import Watch
+from .path_rule import PathRule, say_what_was_held
+from .sample_patch import patch_laws, restore_laws
+from .sample_site import Plain, Site, where
+from .score_rule import ScoreRule, say_what_never_leaves
+from .torch_mode import ProgramMode
 
 
 def differentiable(
@@ -103,25 +96,26 @@ def differentiable(
 class Program:
     """What happened in a block: made by :func:`differentiable`."""
 
+    mode: ProgramMode  # of the outermost block, from the beginning of the block on
+
     def __init__(self, by: Any, validate: bool, absorbing: bool) -> None:
         if isinstance(by, type):
             raise TypeError(f"differentiable expects an estimator: pass by={by.__name__}().")
         if by is not None and not hasattr(by, "draw") and not hasattr(by, "expect"):
             raise TypeError(f"differentiable expects an estimator as `by`, but got {by!r}.")
-        if by is not None and not hasattr(by, "draw") and not isinstance(by, RLOO | REINFORCE):
+        scored = isinstance(by, RLOO | REINFORCE)
+        if by is not None and not hasattr(by, "draw") and not scored:
             raise TypeError(
                 f"differentiable expects a rule for draws, but {type(by).__name__} needs the cost "
                 "of each; use MidCDF(), another that rsample takes, RLOO() or REINFORCE()."
             )
         refuse_settings_of_expect("differentiable", by)
-        self.by, self.validate, self.absorbing = by, validate, absorbing
-        self.scored = isinstance(by, RLOO | REINFORCE)
-        self.rule = "MidCDF" if by is None else type(by).__name__
-        self.report = CutReport()
+        self.rule: PathRule | ScoreRule
+        self.rule = ScoreRule(by, validate) if scored else PathRule(by, absorbing)
+        self.validate, self.report = validate, CutReport()
         self.costs: list[Tensor] = []
         self._sites: list[Site] = []
         self._around: tuple[Program, ...] = ()
-        self.watch: Watch | None = None
         self._used = False
 
     def __enter__(self) -> Program:
@@ -129,12 +123,13 @@ class Program:
             raise RuntimeError("a program runs once; open a new block by gengs.differentiable().")
         require_reverse_mode()
         self._used = True
-        self._around = enter(self)
+        self._around = blocks()
+        self.mode = self._around[0].mode if self._around else ProgramMode(self.report)
+        enter(self)
         patch_laws()
         if not self._around:
-            self.watch = Watch(self.report)
-            self.watch.__enter__()
-            weakref.finalize(self, self.watch.stop).atexit = False
+            self.mode.__enter__()
+            weakref.finalize(self, self.mode.stop).atexit = False
         return self
 
     def __exit__(
@@ -144,8 +139,8 @@ class Program:
         trace: TracebackType | None,
     ) -> None:
         try:
-            if self.watch is not None:
-                self.watch.__exit__(kind, error, trace)
+            if not self._around:
+                self.mode.__exit__(kind, error, trace)
         finally:  # nothing of a block outlives it
             restore_laws()
             leave(self)
@@ -158,77 +153,31 @@ class Program:
     # --------------------------------------------------------------------------------- draws
 
     def draw(
-        self,
-        law: Distribution,
-        plain: Callable[[], Tensor],
-        shape: torch.Size = torch.Size(),
-        name: str | None = None,
+        self, law: Distribution, plain: Plain, shape: torch.Size = torch.Size(), name: str = ""
     ) -> Tensor:
-        """One draw, by the block's rule.
-
-        Args:
-            law: The law of the draw.
-            plain: Makes it as it would be made outside the block.
-            shape: The sample shape.
-            name: What the program called, where that is not the law's name.
-        """
-        base = law
-        while isinstance(base, Independent):
-            base = base.base_dist
+        """One draw, by the block's rule; the program calls it ``name``, or as the law is called."""
+        base, moves = base_of(law), depends_on_parameters(law)
         require_reverse_mode()
-        if depends_on_parameters(law) and self._looks_into(base):
+        if moves and self.rule.looks_into(base):
             return self._inside(base, plain)
-        site = self.site(name or type(base).__name__)
+        site = self.site(name or type(base).__name__, rule=None if moves else "none")
         with quiet():
             if self.validate:
-                require_domain(base, site)
-                if not self.exact and not self.scored:
-                    require_whole_trials(base, site)
-            if not depends_on_parameters(law):
-                site.rule = "none"
-                z = plain()
-                if is_continuous(law):
-                    cast(Watch, outermost().watch).noise.spoil(z)
-            elif self.scored:
-                with torch.no_grad():
-                    z = plain()
-                self._score(site, law, z.clone())  # the program may change its draw in place
-            elif isinstance(base, Categorical):
-                z = self._index(site, as_categorical(base, site), plain)
-            else:
-                z = self._path(site, law, plain, shape)
-                outermost().report.follow(site, z)
-                z = z.clone()  # which may be changed in place: its slope needs the draw as it was
+                require_domain(base, site, relaxed=not self.rule.exact)
+            z = self.rule.draw(site, law, plain, shape) if moves else plain()
+            if not moves and is_continuous(law):
+                self.mode.noise.spoil(z)
             site.shape = tuple(z.shape)
         return z
 
-    def site(self, name: str) -> Site:
-        """A new site, at the line of the user's code that is running."""
-        file, line = where()
-        site = Site(name, file, line, self.rule, epoch=len(outermost().costs))
+    def site(self, name: str, shape: tuple[int, ...] = (), rule: str | None = None) -> Site:
+        """A new site, at the line of the user's code that is running; the block's rule is its."""
+        site = Site(name, *where(), rule or self.rule.name, shape, epoch=len(outermost().costs))
         for block in (*self._around, self):
             block._sites.append(site)
         return site
 
-    def _score(self, site: Site, law: Distribution, z: Tensor) -> None:
-        """Keep the log-probability of a score draw."""
-        base: Any = law
-        while isinstance(base, Independent):
-            base = base.base_dist
-        require_score(base, site)
-        if self.validate:
-            keep_boundary(site, base)
-        self.keep_score(site, log_prob_of(law, z))
-
-    def keep_score(self, site: Site, log_prob: Tensor) -> None:
-        """Keep a log-probability, ``(replicates, ...)``, until the cost is known."""
-        site.baseline = isinstance(self.by, RLOO)
-        site.log_prob = log_prob.flatten(1).sum(1) if log_prob.dim() > 1 else log_prob
-
-    def _looks_into(self, law: Distribution) -> bool:
-        return not has_own_pmf(law) if self.scored else looks_into(law)
-
-    def _inside(self, law: Distribution, plain: Callable[[], Tensor]) -> Tensor:
+    def _inside(self, law: Distribution, plain: Plain) -> Tensor:
         """A draw that is a program itself: the draws inside carry the gradient."""
         before = len(self._sites)
         z = plain()
@@ -240,44 +189,6 @@ class Program:
                 "gradient would be lost; give it a log_prob."
             )
         return z
-
-    def _path(
-        self, site: Site, law: Distribution, plain: Callable[[], Tensor], shape: torch.Size
-    ) -> Tensor:
-        if is_continuous(law):
-            return law.rsample(shape)
-        if self.absorbing:
-            law = hold_at_zero(law, outermost().report.comes_from_a_draw, site)
-        try:
-            move = mover(law) if self.exact else None
-            if move is None:
-                return rsample(law, shape, self.by)
-        except TypeError as error:
-            raise TypeError(f"{site.place}: {error}") from None
-        with torch.no_grad():
-            z = plain()
-        return move(z)
-
-    @property
-    def exact(self) -> bool:
-        """Whether the rule keeps the draws that the program makes."""
-        return self.by is None or isinstance(self.by, MidCDF)
-
-    def _index(self, site: Site, law: Categorical, plain: Callable[[], Tensor]) -> Tensor:
-        """An integer index, beside which goes a one-hot vector that moves."""
-        with torch.no_grad():
-            index = plain()
-            one_hot = torch.nn.functional.one_hot(index, law.logits.shape[-1])
-        if self.exact:
-            twin = move_counts(law, law.logits.new_ones(()), one_hot.to(law.logits.dtype))
-        else:
-            kept = law.expand(index.shape)
-            twin = rsample(torch.distributions.OneHotCategorical(logits=kept.logits), by=self.by)
-            index = twin.detach().argmax(-1)
-        outermost().report.follow(site, twin)
-        watch = cast(Watch, outermost().watch)
-        watch.twins.index(index, twin)
-        return index
 
     # ------------------------------------------------------------------------- costs and loss
 
@@ -310,8 +221,7 @@ class Program:
             require_replicates("loss", cost, self.costs, self._sites)
         with quiet():
             value = credited(self.costs, cost, self._sites)
-            if self.watch is not None:
-                self.watch.stop()
+            self.mode.stop()
             if torch.is_grad_enabled():
                 say_what_was_held(self._sites)
                 say_what_never_leaves(self._sites)

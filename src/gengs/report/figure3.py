@@ -13,18 +13,22 @@ __all__ = ["show_figure3"]
 
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from ..lab.palette import Look, full_decades, legend_handles, looks
 from ..runs.atomic import write_atomically
 from ..runs.sanitise import printable, spreadsheet_cell
-from .cells import ReportTable
+from .cells import Cell, ReportTable
 from .contents import contents_of
 from .curves import PANELS, Band, descent_curves
 from .html_page import render_page
@@ -146,11 +150,6 @@ def _rows(summaries: Sequence[Summary]) -> list[dict[str, Any]]:
 
 def _print_table(table: ReportTable) -> None:
     """Print it; what is bold elsewhere has a star here, as colours get lost in a file."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     notes = {cell.note: cell.text for row in table.rows for cell in row if cell.note}
     legend = [table.legend.replace("Bold", "*"), *(f"{s}: {why}." for why, s in notes.items())]
     shown = Table(
@@ -163,18 +162,17 @@ def _print_table(table: ReportTable) -> None:
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    columns: list[Iterable[Text]] = []
-    for title, cells in zip(table.columns, zip(*table.rows, strict=True), strict=True):
-        starred = any(cell.best for cell in cells)
-        head = title.replace("error of one", "error of a") + " " * starred
-        shown.add_column(head, justify="right" if columns else "left", overflow="fold")
-        texts = [cell.text.replace(" ± ", "±") + " *"[cell.best] * starred for cell in cells]
-        wrong = [title == "|bias|" and cell.value is not None for cell in cells]
-        styles = [
-            "bold" if cell.best else "red" if biased else ""
-            for cell, biased in zip(cells, wrong, strict=True)
-        ]
-        columns.append(map(Text, texts, styles))
-    for row in zip(*columns, strict=True):
-        shown.add_row(*row)
+    starred = [any(cell.best for cell in column) for column in zip(*table.rows, strict=True)]
+    for title, star in zip(table.columns, starred, strict=True):
+        head = title.replace("error of one", "error of a") + " " * star
+        shown.add_column(head, justify="right" if shown.columns else "left", overflow="fold")
+    for row in table.rows:
+        shown.add_row(*map(_starred, row, table.columns, starred))
     Console().print(shown)
+
+
+def _starred(cell: Cell, title: str, starred: bool) -> Text:
+    """A cell as the terminal shows it, in a column where some, or none, have a star."""
+    text = cell.text.replace(" ± ", "±") + " *"[cell.best] * starred
+    biased = title == "|bias|" and cell.value is not None
+    return Text(text, "bold" if cell.best else "red" if biased else "")

@@ -7,18 +7,20 @@ differs among them.
 
 from __future__ import annotations
 
-__all__ = ["SeedGroups", "Setting", "group_runs", "mixed_settings"]
+__all__ = ["SeedGroups", "Setting", "group_runs", "grouped", "mixed_settings"]
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from ..lab.palette import kind_of
 from ..runs.run_status import STATES
 from .metric_catalogue import view_of
 from .run_results import RunResult, StudyResults, settings_that_differ
 
+T = TypeVar("T")
 _PLACED = {"seed", "data", "corpus", "estimator", "estimators"}
 
 
@@ -36,6 +38,14 @@ class Setting:
 SeedGroups = Mapping[Setting, Sequence[RunResult]]
 
 
+def grouped(members: Iterable[T], *names: str) -> list[list[T]]:
+    """Those together that are alike in these of their attributes."""
+    groups: dict[Any, list[T]] = {}
+    for one in members:
+        groups.setdefault(attrgetter(*names)(one), []).append(one)
+    return list(groups.values())
+
+
 def group_runs(studies: Sequence[StudyResults]) -> dict[Setting, list[RunResult]]:
     """The runs of each setting, in the order of the plans."""
     found: dict[Setting, list[RunResult]] = {}  # as if columns were the estimators everywhere
@@ -49,16 +59,12 @@ def group_runs(studies: Sequence[StudyResults]) -> dict[Setting, list[RunResult]
                 table, place = "", _described(run, differing[run.experiment])
             setting = Setting(run.experiment, table or study.name, *place)
             found.setdefault(setting, []).append(run)
-    tables: dict[tuple[str, str], dict[Setting, list[RunResult]]] = {}
-    for one, runs in found.items():
-        tables.setdefault((one.experiment, one.table), {})[one] = runs
-    turned = {key for key, own in tables.items() if _rows_are_estimators(own)}
-    return {
-        replace(one, condition=one.estimator, estimator=one.condition)
-        if (one.experiment, one.table) in turned
-        else one: _distinct(runs)
-        for one, runs in found.items()
-    }
+    places = {one: one for one in found}
+    for own in grouped(found, "experiment", "table"):
+        if _rows_are_estimators({one: found[one] for one in own}):
+            turn = {o: replace(o, condition=o.estimator, estimator=o.condition) for o in own}
+            places.update(turn)
+    return {places[one]: _distinct(runs) for one, runs in found.items()}
 
 
 def mixed_settings(groups: SeedGroups) -> list[str]:

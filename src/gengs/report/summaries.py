@@ -20,7 +20,7 @@ from ..study.paper import TABLE1, TABLE2, Table
 from .metric_catalogue import Metric, metrics_of, view_of
 from .record_columns import as_number
 from .run_results import RunResult
-from .seed_groups import SeedGroups, Setting
+from .seed_groups import SeedGroups, Setting, grouped
 
 Verdict = Literal["better", "worse", "within", "single"]
 
@@ -72,13 +72,12 @@ class Summary:
 
 def summarise(groups: SeedGroups) -> list[Summary]:
     """All metrics of all settings, from the runs that are done."""
-    found: dict[tuple[Setting, Metric], list[Summary]] = {}
+    single: list[Summary] = []
     for setting, runs in groups.items():
         read = _of_estimators if view_of(setting.experiment).many_estimators else _of_evaluation
         for run in runs:
-            for one in read(setting, run) if run.state == "done" else ():
-                found.setdefault((one.setting, one.metric), []).append(one)
-    return [_pooled(single) for single in found.values()]
+            single += read(setting, run) if run.state == "done" else ()
+    return [_pooled(own) for own in grouped(single, "setting", "metric")]
 
 
 def best_of(summaries: Sequence[Summary]) -> list[Summary]:

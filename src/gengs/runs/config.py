@@ -36,6 +36,7 @@ __all__ = [
 import contextlib
 import dataclasses
 import difflib
+import functools
 import math
 import types
 import typing
@@ -81,7 +82,7 @@ def from_json(kind: type[T], values: Mapping[str, Any], where: str = "config") -
         TypeError: For a value of the wrong type.
     """
     fields = {field.name for field in _recorded(kind)}
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]  # a class is hashable
     for key in values:
         if key not in fields:
             raise ValueError(f"unknown key {key!r} in {where}{nearest(key, fields)}")
@@ -147,6 +148,9 @@ def check_positive(config: object, *names: str) -> None:
             raise ValueError(
                 f"expected a positive, finite number for {option(name)}, but got {number}."
             )
+
+
+_hints = functools.cache(typing.get_type_hints)
 
 
 class _Absent:

@@ -36,18 +36,21 @@ def dumps(record: Mapping[str, Any], indent: int | None = None) -> str:
 
 
 def loads(text: str | bytes) -> dict[str, Any]:
-    """The record that :func:`dumps` wrote."""
-    record = json.loads(text)
-    if not isinstance(record, dict):
-        raise ValueError(f"expected a JSON object, but got {str(text)[:60]!r}.")
-    # Earlier versions wrote null, and where it stood (a JSON pointer, RFC 6901).
-    for pointer, name in record.pop("nonfinite", {}).items():
-        *path, last = (p.replace("~1", "/").replace("~0", "~") for p in pointer.split("/")[1:])
-        holder: Any = record
-        for part in path:
-            holder = holder[int(part) if isinstance(holder, list) else part]
-        holder[int(last) if isinstance(holder, list) else last] = float(name)
-    return record
+    """The record that :func:`dumps` wrote; ``ValueError`` for anything else."""
+    try:
+        record = json.loads(text)
+        if not isinstance(record, dict):
+            raise ValueError(f"expected a JSON object, but got {str(text)[:60]!r}.")
+        # Earlier versions wrote null, and where it stood (a JSON pointer, RFC 6901).
+        for pointer, name in record.pop("nonfinite", {}).items():
+            *path, last = (p.replace("~1", "/").replace("~0", "~") for p in pointer.split("/")[1:])
+            holder: Any = record
+            for part in path:
+                holder = holder[int(part) if isinstance(holder, list) else part]
+            holder[int(last) if isinstance(holder, list) else last] = float(name)
+        return record
+    except (LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(str(error)) from error
 
 
 def write_json(path: Path, record: Mapping[str, Any]) -> None:
@@ -119,7 +122,7 @@ class JsonLines:
         for number, (line, _) in enumerate(_lines(path), start=1):
             try:
                 yield loads(line)
-            except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            except ValueError as error:
                 raise ValueError(f"line {number} of {path} is not a record: {error}") from error
 
     @property

@@ -89,7 +89,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         return loads(file.read_bytes())
     except FileNotFoundError:
         raise ValueError(f"{path} is not the folder of a run: no config.json.") from None
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except ValueError as error:
         raise ValueError(f"{file} is damaged: {error}") from error
 
 

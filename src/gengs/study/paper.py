@@ -21,7 +21,7 @@ Example:
 
 from __future__ import annotations
 
-__all__ = ["CITATION", "ROWS", "TABLE1", "TABLE2", "TABLE2_OTHERS", "Table"]
+__all__ = ["CITATION", "TABLE1", "TABLE2", "TABLE2_OTHERS", "Table"]
 
 import csv
 from importlib.resources import files
@@ -33,16 +33,6 @@ CITATION = (
     "Weonyoung Joo, Dongjun Kim, Seungjae Shin, Il-Chul Moon: Generalized Gumbel-Softmax Gradient "
     "Estimator for Generic Discrete Random Variables, arXiv:2003.01847, 2020"
 )
-
-ROWS = {
-    "Pois(2)": "poisson(2)",
-    "Pois(3)": "poisson(3)",
-    "Geom(.25)": "geometric(0.25)",
-    "Geom(.5)": "geometric(0.5)",
-    "NB(3,.5)": "negative-binomial(3,0.5)",
-    "NB(5,.3)": "negative-binomial(5,0.3)",
-}
-"""The priors of Table 1 as the paper writes them, and as ``gengs vae --prior`` takes them."""
 
 
 def _published(name: str) -> Table:

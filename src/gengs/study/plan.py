@@ -55,21 +55,19 @@ class PlannedRun:
     """The name of its folder; by default made from the experiment and the configuration."""
 
     def __post_init__(self) -> None:
-        experiment = EXPERIMENTS.get(experiment_name(self.experiment))
-        if experiment is None:
+        name, config = experiment_name(self.experiment), self.config
+        if name not in EXPERIMENTS:
             hint = nearest(self.experiment, EXPERIMENTS)
             raise ValueError(f"unknown experiment {self.experiment!r}{hint}")
-        object.__setattr__(self, "experiment", experiment.name)
-        kind = experiment.config_class
-        if isinstance(self.config, Mapping):
-            object.__setattr__(self, "config", from_json(kind, self.config, self.id or "config"))
-        if not isinstance(self.config, kind):
+        kind = EXPERIMENTS[name].config_class
+        if isinstance(config, Mapping):
+            config = from_json(kind, config, self.id or "config")
+        if not isinstance(config, kind):
             raise TypeError(
-                f"expected a {kind.__name__} for the experiment {self.experiment!r}, but got a "
-                f"{type(self.config).__name__}."
+                f"expected a {kind.__name__} for the experiment {name!r}, but got a "
+                f"{type(config).__name__}."
             )
-        if not self.id:
-            object.__setattr__(self, "id", _id(self.experiment, self.config))
+        vars(self).update(experiment=name, config=config, id=self.id or _id(name, config))
         if self.seed < 0:  # some generators refuse it, after the others have begun
             raise ValueError(
                 f"expected a `seed` of at least 0 for the run {self.id}, but got {self.seed}."

@@ -24,7 +24,6 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
-from ..runs.atomic import write_atomically
 from ..runs.interruption import interruption
 from ..runs.machine import Machine
 from ..runs.sanitise import say
@@ -33,7 +32,9 @@ from .board import Board
 from .plan import Plan, PlannedRun, check_folder, read_plan, write_plan
 from .session import Session
 from .status import Status
-from .worker import NotSharedError
+from .worker import NotSharedError, write_error
+
+_DIED_ALONE = "The worker process died three times in this run; the last time alone."
 
 
 def run_study(
@@ -102,7 +103,8 @@ def fan_out(plan: Plan, session: Session, backend: Backend, say: Callable[[str],
                 deaths[run.id, *_place(session.folder_of(run))] += 1
                 session.ended(run)
                 if alone:
-                    _give_up(session.folder_of(run), error)
+                    with suppress(OSError):
+                        write_error(session.folder_of(run), f"{_DIED_ALONE}\n{error}\n")
             count = f"{len(lost)} run" if len(lost) == 1 else f"{len(lost)} runs"
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
             say(f"a worker died with {count} in progress; going on: {reason}")
@@ -120,10 +122,3 @@ def _place(path: Path) -> tuple[int, int]:
     with suppress(OSError):
         return 0, (path / "records.jsonl").stat().st_size
     return 0, 0
-
-
-def _give_up(path: Path, error: Exception) -> None:
-    path.mkdir(parents=True, exist_ok=True)
-    with suppress(OSError):
-        text = f"The worker process died three times in this run; the last time alone.\n{error}\n"
-        write_atomically(path / "error.txt", text.encode())

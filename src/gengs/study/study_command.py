@@ -67,9 +67,10 @@ class RunStudy:
         from .plan import check_folder, select, write_plan
         from .runner import run_study
         from .status import Status, refuse_conflicts
+        from .study_file import read_study
 
         check_least(self, {"max_runs": 1, "workers": 1, "gpus_per_run": 0})
-        plan, backend = self._plan(), self._backend()
+        plan, backend = read_study(self.name, self.budget), self._backend()
         folder = self.out or self._folder(plan)
         runs = select(plan.runs, self.only)
         if (folder / "plan.json").exists():
@@ -102,16 +103,6 @@ class RunStudy:
         if self.ray_address or self.gpus_per_run:
             raise ValueError("--ray-address and --gpus-per-run need --backend ray.")
         return Loky(self.workers)
-
-    def _plan(self) -> Plan:
-        from .built_in import built_in
-        from .study_file import read_study
-
-        if not self.name.endswith(".toml"):
-            return built_in(self.name, self.budget or "small")
-        if self.budget is not None:
-            raise ValueError("a budget is for the built-in studies: a file says all itself.")
-        return read_study(self.name)
 
     def _folder(self, plan: Plan) -> Path:
         other = plan.budget not in ("small", "custom")

@@ -9,7 +9,7 @@ it is gone: no run goes on behind anyone's back.
 
 from __future__ import annotations
 
-__all__ = ["NotSharedError", "execute", "watch"]
+__all__ = ["NotSharedError", "execute", "watch", "write_error"]
 
 import _thread
 import contextlib
@@ -79,7 +79,7 @@ def _attempt(run: PlannedRun, session: Session) -> bool:
             if look_at(session.folder, run).state != "done":
                 raise RuntimeError(f"the run ended, but {path} is not complete.")
             return True
-        except BlockingIOError:  # the folder is locked
+        except BlockingIOError:  # the folder is locked, maybe by one who only looks
             if time.monotonic() > patience:
                 return False
             time.sleep(0.5)
@@ -87,10 +87,15 @@ def _attempt(run: PlannedRun, session: Session) -> bool:
             error, output = traceback.format_exc(), said.getvalue()
             if output.strip():
                 error += f"\nIts last output:\n{output[-4000:]}"
-            path.mkdir(parents=True, exist_ok=True)
-            write_atomically(path / "error.txt", error.encode())
+            write_error(path, error)
             return True
     return True
+
+
+def write_error(path: Path, text: str) -> None:
+    """Say in the folder of a run why it failed."""
+    path.mkdir(parents=True, exist_ok=True)
+    write_atomically(path / "error.txt", text.encode())
 
 
 _in_progress = threading.Lock()

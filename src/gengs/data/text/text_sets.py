@@ -108,10 +108,8 @@ def _reuters(train: Path, test: Path, words: Path, topics: Path) -> Pair:
 def _imdb(train: Path, test: Path, words: Path, *labels: Path) -> Pair:
     vocabulary = read_vocabulary(words)
     of_train, of_test = (np.loadtxt(file, dtype=np.int64) for file in labels)
-    return (
-        Corpus(read_counts(train), vocabulary, of_train),
-        Corpus(read_counts(test), vocabulary, of_test),
-    )
+    corpus = Corpus(read_counts(train), vocabulary, of_train)
+    return corpus, Corpus(read_counts(test), vocabulary, of_test)
 
 
 CORPORA: dict[str, Callable[..., Pair]] = {

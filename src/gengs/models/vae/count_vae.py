@@ -41,8 +41,8 @@ from ...distributions.kl import divergence
 from ...estimators.base import Estimator, as_in_training
 from ...estimators.temperature import Schedule
 from ..count_latents import CountLatents
+from ..fixed_prior import Standardise
 from ..posteriors import PosteriorKind
-from ..standardise import Standardise
 from .autoencoder import Autoencoder, draws_of
 
 

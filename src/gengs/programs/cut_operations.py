@@ -32,14 +32,7 @@ _CHECKS = frozenset(("isnan", "isinf", "isfinite", "isneginf", "isposinf", "isre
 
 
 def ending(name: str, args: Any, kwargs: dict[str, Any], result: Any) -> str | None:
-    """How an operation ends the gradients of its arguments; ``None`` where it does not.
-
-    Args:
-        name: Of the function that torch was asked for.
-        args: Its arguments.
-        kwargs: Its named arguments.
-        result: What it returned.
-    """
+    """How a function of torch's ends the gradients of its arguments; ``None`` if it does not."""
     kind = _NAMED.get(name) or _NAMED.get(name.rstrip("_"))
     if kind is not None or name in _CHECKS:
         return kind

@@ -75,7 +75,7 @@ def test_what_ends_a_gradient_is_named(name, inside):
         assert message == ""
     else:
         assert "part of the gradient ends" in message and f"it is {kind} (" in message
-        assert "test_cuts.py:" in message
+        assert "test_cut_operations.py:" in message
 
 
 def test_the_score_asks_nothing_of_the_cost():
@@ -90,7 +90,7 @@ def test_after_the_block_a_log_is_no_news():
     assert said(torch.poisson, cost) == ""
 
 
-# ------------------------------------------------------------------- the watch after the block
+# ------------------------------------------------------------------- the mode after the block
 
 
 class Named(TorchFunctionMode):
@@ -98,7 +98,7 @@ class Named(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def test_the_watch_ends_with_the_loss():
+def test_the_mode_ends_with_the_loss():
     rate = torch.full((5,), 3.0, requires_grad=True)
     with differentiable() as program:
         z = torch.poisson(rate)
@@ -106,7 +106,7 @@ def test_the_watch_ends_with_the_loss():
     assert _len_torch_function_stack() == 0
 
 
-def test_the_watch_ends_with_the_program():
+def test_the_mode_ends_with_the_program():
     rate = torch.full((5,), 3.0, requires_grad=True)
     with differentiable() as program:
         torch.poisson(rate)
@@ -118,7 +118,7 @@ def test_the_watch_ends_with_the_program():
     assert _len_torch_function_stack() == 0
 
 
-def test_a_loss_in_another_thread_leaves_no_watch_behind():
+def test_a_loss_in_another_thread_leaves_no_mode_behind():
     rate = torch.full((5,), 3.0, requires_grad=True)
     with ThreadPoolExecutor(1) as pool:
 

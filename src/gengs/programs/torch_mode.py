@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-__all__ = ["Watch", "draw_geometric"]
+__all__ = ["ProgramMode", "draw_geometric"]
 
-import warnings
 from functools import partial
 from typing import Any
 
@@ -13,33 +12,34 @@ from torch.distributions import Bernoulli, Binomial, Categorical, Geometric, Nor
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from .active import current, noting, quiet, watching
+from .block_stack import captures, current, in_user_code, quiet
+from .cut_operations import ending, moving, no_derivative, tensors_in
 from .cut_report import CutGradientWarning, CutReport
-from .cuts import ending, moving, no_derivative, tensors_in
 from .mode_stack import modes, remove, sink
 from .noise import SOURCES, Noise
-from .twins import Twins
+from .sample_site import warn_at
+from .score_rule import ScoreRule
+from .surrogates import Surrogates
 
-_BELOW, _ABOVE = frozenset(("lt", "le", "less", "less_equal")), frozenset(("gt", "ge", "greater"))
+_BELOW, _ABOVE = {"lt", "le", "less", "less_equal"}, {"gt", "ge", "greater", "greater_equal"}
 _JUMPS = frozenset(("compared", "rounded", "cast to integers"))
 _MEANT = frozenset(("detached", "taken out of torch"))
 """After the block these are for logs and plots, not for a cost."""
 
 
-class Watch(TorchFunctionMode):
+class ProgramMode(TorchFunctionMode):
     """The mode of the outermost block; it stays, and only takes notes, until the loss is known."""
 
     def __init__(self, report: CutReport) -> None:
         super().__init__()
-        self.report, self.twins, self.noise = report, Twins(), Noise()
+        self.report, self.surrogates, self.noise = report, Surrogates(), Noise()
         self._picked = WeakTensorKeyDictionary()  # indices that came beside values: max(), sort()
         self._smooth: set[str] = set()  # names of functions that were seen to end nothing
-        self._picks = False  # the length of a weak dictionary takes longer
         self._open = self._lingers = True
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> ProgramMode:
         for mode in modes():  # those whose loss was asked for in another thread
-            if isinstance(mode, Watch) and not (mode._open or mode._lingers):
+            if isinstance(mode, ProgramMode) and not (mode._open or mode._lingers):
                 remove(mode)
         super().__enter__()
         return self
@@ -65,13 +65,12 @@ class Watch(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if not self._open:
             return self._after_the_block(func, name, args, kwargs)
-        if not watching(self):
+        if not captures(self):
             return func(*args, **kwargs)
         if name == "__get__":
             return self._attribute(func, args, kwargs)
-        draw = _DRAWS.get(name)
-        if draw is not None:
-            result = draw(func, args, kwargs)
+        if name in _DRAWS:
+            result = _DRAWS[name](func, args, kwargs)
             if name == "normal" and not result.requires_grad:
                 self.noise.spoil(result)
             return result
@@ -79,27 +78,24 @@ class Watch(TorchFunctionMode):
             result = func(*args, **kwargs)
             self.noise.made(name, args, kwargs, result)
             return result
-        if name in _BELOW or name in _ABOVE or name == "greater_equal":
+        if name in _BELOW or name in _ABOVE:
             return self._compare(func, name, args, kwargs)
-        noisy = self.noise.used((*args, *kwargs.values()))
-        if self.twins.any_in((*args, *kwargs.values())) is not None:
+        given = (*args, *kwargs.values())
+        noisy = self.noise.used(given)
+        done = False
+        if (one := self.surrogates.any_in(given)) is not None:
             with quiet():
-                done, result = self.twins.apply(func, name, args, kwargs)
-            if done:
-                if noisy:
-                    self.noise.spoil(result)
-                return result
-        if name in ("numpy", "__array__") and args[0].requires_grad:
-            result = func(args[0].detach(), *args[1:], **kwargs)
-        else:
-            result = func(*args, **kwargs)
+                done, result = self.surrogates.apply(one, func, name, args, kwargs)
+        if not done:
+            taken_out = name in ("numpy", "__array__") and args[0].requires_grad
+            result = func(*(args[0].detach(), *args[1:]) if taken_out else args, **kwargs)
         if noisy:
             self.noise.spoil(args[0] if name == "__setitem__" else result)
-        return self._noted(name, args, kwargs, result, noisy)
+        return result if done else self._noted(name, args, kwargs, result, noisy)
 
     def _after_the_block(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         result = func(*args, **kwargs)
-        if self._lingers and noting() and name != "__get__" and name not in _DRAWS:
+        if self._lingers and in_user_code() and name != "__get__" and name not in _DRAWS:
             return self._noted(name, args, kwargs, result, noisy=False)
         return result
 
@@ -117,7 +113,8 @@ class Watch(TorchFunctionMode):
     def _noted(self, name: str, args: Any, kwargs: dict[str, Any], result: Any, noisy: bool) -> Any:
         """What an operation returned, once its end of a gradient has been noted."""
         carries = isinstance(result, Tensor) and result.requires_grad
-        if carries and not kwargs and name in self._smooth and not (self._picks or self.twins.any):
+        known = carries and not kwargs and name in self._smooth
+        if known and not (self._picked.data or self.surrogates):
             return result
         given = (*args, *kwargs.values())
         self._note_picked(given, result, noisy)
@@ -133,28 +130,28 @@ class Watch(TorchFunctionMode):
                     self.report.unrecognised()
             if no_derivative(result):  # in place of an error on the way back
                 result = result.detach()
-        for twin in self.twins.all_in(given) if self._open else ():
-            # a mask or an index that arithmetic did not take
+        for surrogate in self.surrogates.all_in(given) if self._open else ():
+            # of a mask or an index that arithmetic did not take
             kind = ending(name, args, {}, result)
             kind = kind if kind == "compared" or kind in _MEANT else "used as an index"
             if kind != "used as an index" or isinstance(result, Tensor) or name == "__setitem__":
-                self.report.cut(kind, twin)
+                self.report.cut(kind, surrogate)
         return result
 
     def _note_picked(self, given: Any, result: Any, noisy: bool) -> None:
         """Indices beside values, as ``max`` and ``sort`` return them, are cuts once used."""
-        if self._picks and isinstance(result, Tensor):
+        if self._picked.data and isinstance(result, Tensor):
             for value in tensors_in(given):
-                if value in self._picked:
-                    source, random = self._picked[value]
+                source, random = self._picked.get(value, (None, False))
+                if source is not None:
                     self.report.cut("compared", source)
-                    if random:
-                        self.report.unrecognised()
+                if random:
+                    self.report.unrecognised()
         if isinstance(result, tuple):
             source = next(moving(given), None)
             for part in result if source is not None else ():
                 if isinstance(part, Tensor) and not part.is_floating_point():
-                    self._picked[part], self._picks = (source, noisy), True
+                    self._picked[part] = source, noisy
 
     # ------------------------------------------------------------------------ uniform < probability
 
@@ -164,20 +161,18 @@ class Watch(TorchFunctionMode):
             if not isinstance(other, Tensor) or not other.requires_grad:
                 continue
             uses = self.noise.compared(uniform)
-            if uses is None:
-                continue
             if uses == 0:
                 below = (name in _BELOW) == (uniform is left)  # u < p, or p > u
                 return self._bernoulli(func, args, kwargs, other, below)
-            return self._unrecognised(func, args, kwargs)
+            if uses is not None:
+                return self._unrecognised(func, args, kwargs)
         noisy = any(self.noise.known(value) for value in (left, right))
         return self._noted(name, args, kwargs, func(*args, **kwargs), noisy)
 
     def _unrecognised(self, func: Any, args: Any, kwargs: Any) -> Any:
         self.report.unrecognised()
-        site = current().site("torch.rand(...) < p")
-        site.rule = "none"
-        if current().scored:
+        site = current().site("torch.rand(...) < p", rule="none")
+        if isinstance(current().rule, ScoreRule):
             raise ValueError(
                 f"{site.place}: random numbers that are not uniform, or are used a second time, "
                 "are compared with a tensor that carries a gradient: their log-probability is not "
@@ -191,11 +186,11 @@ class Watch(TorchFunctionMode):
         law = Bernoulli(p.clamp(0.0, 1.0).expand(mask.shape), validate_args=False)
         success = mask if below else ~mask
         z = program.draw(law, lambda: success.to(p.dtype), name="torch.rand(...) < p")
-        if program.scored:
+        if isinstance(program.rule, ScoreRule):
             return mask
-        if not program.exact:  # a rule with draws of its own
+        if not program.rule.exact:  # a rule with draws of its own
             mask = z.detach() > 0.5 if below else z.detach() <= 0.5
-        self.twins.pair(mask, z if below else 1 - z)
+        self.surrogates.pair(mask, z if below else 1 - z)
         return mask
 
 
@@ -213,10 +208,7 @@ def _binomial(func: Any, args: Any, kwargs: Any) -> Tensor:
 
 def _bernoulli(func: Any, args: Any, kwargs: Any) -> Tensor:
     if len(args) > 1 or "p" in kwargs or "out" in kwargs:  # a number is no parameter
-        result: Tensor = func(*args, **kwargs)
-        site = current().site("Bernoulli")
-        site.rule, site.shape = "none", tuple(result.shape)
-        return result
+        return _without_slope("Bernoulli", func(*args, **kwargs))
     return current().draw(Bernoulli(args[0], validate_args=False), partial(func, *args, **kwargs))
 
 
@@ -245,47 +237,48 @@ def _fill(target: Tensor, law: Any, plain: Any, shift: int = 0) -> Tensor:
 
 def _normal(func: Any, args: Any, kwargs: Any) -> Tensor:
     """``torch.normal``, whose gradient torch takes to be 0."""
-    given = dict(zip(("mean", "std"), args, strict=False)) | kwargs
-    mean, std = given.get("mean", 0.0), given.get("std", 1.0)
-    if not any(True for _ in moving((mean, std))):
+    given = {"mean": 0.0, "std": 1.0, **dict(zip(("mean", "std"), args, strict=False)), **kwargs}
+    if next(moving((given["mean"], given["std"])), None) is None:
         result: Tensor = func(*args, **kwargs)
         return result
-    law = Normal(mean, std, validate_args=False)
+    law = Normal(given["mean"], given["std"], validate_args=False)
     return current().draw(law, partial(func, *args, **kwargs), name="torch.normal")
 
 
 def _multinomial(func: Any, args: Any, kwargs: Any) -> Tensor:
     """Indices of rows of weights: ``(*batch, num_samples)``."""
-    program, weights = current(), args[0]
+    program, weights, name = current(), args[0], "torch.multinomial"
     settings = dict(zip(("num_samples", "replacement"), args[1:], strict=False)) | kwargs
-    several = settings.get("num_samples", 1) > 1
+    draws = settings.get("num_samples", 1)
     plain = partial(func, *args, **kwargs)
-    shape = (*weights.shape[:-1], settings.get("num_samples", 1), weights.shape[-1])
-    law = Categorical(weights.unsqueeze(-2).expand(shape), validate_args=False)
-    if settings.get("replacement", False) or not several:
-        return program.draw(law, plain, name="torch.multinomial")
-    if not program.scored or not weights.requires_grad:  # without replacement there is no slope
-        index = plain()
-        site = program.site("torch.multinomial")
-        site.shape, site.rule = tuple(index.shape), "none"
+    if settings.get("replacement", False) or draws <= 1:
+        shape = (*weights.shape[:-1], draws, weights.shape[-1])
+        law = Categorical(weights.unsqueeze(-2).expand(shape), validate_args=False)
+        return program.draw(law, plain, name=name)
+    if not isinstance(program.rule, ScoreRule) or not weights.requires_grad:
+        index = _without_slope(name, plain())
         if weights.requires_grad:
-            warnings.warn_explicit(
-                f"{site.place}: torch.multinomial without replacement has no slope, and the "
-                "gradient of its weights ends here; draw it in a block inside, "
+            warn_at(
+                program.sites[-1],
+                "torch.multinomial without replacement has no slope, and the gradient of its "
+                "weights ends here; draw it in a block inside, "
                 "gengs.differentiable(by=gengs.RLOO()), which knows the score of the order.",
                 CutGradientWarning,
-                site.file,
-                site.line,
             )
         return index
-    site = program.site("torch.multinomial")
     with quiet():
         index = plain()
-        site.shape = tuple(index.shape)
         taken = weights.gather(-1, index)
         left = weights.sum(-1, keepdim=True) - (taken.cumsum(-1) - taken)
-        program.keep_score(site, (taken / left).log())
+        site = program.site(name, tuple(index.shape))
+        program.rule.keep(site, (taken / left).log())
     return index
+
+
+def _without_slope(name: str, drawn: Tensor) -> Tensor:
+    """A draw that torch has made, and that carries no gradient."""
+    current().site(name, tuple(drawn.shape), rule="none")
+    return drawn
 
 
 _DRAWS = {

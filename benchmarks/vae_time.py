@@ -1,0 +1,159 @@
+"""Which estimator trains a VAE in the least time? The curves of a study, against processor time.
+
+A study's own clock says what else its machine did. So the steps of one run of each estimator are
+timed here, in turns, on one thread; a run's time is their number times that. Evaluations are not
+counted. Of several seeds the mean is drawn.
+
+    gengs study results/vae/at-length.toml -o runs/at-length
+    GENGS_DATA=... python -m benchmarks.vae_time runs/at-length > results/vae/time.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import gengs
+from gengs.experiments.vae import VaeConfig
+from gengs.lab.palette import looks
+from gengs.runs.config import from_json
+
+TARGETS = (100, 95, 90, 85)
+Curve = dict[int, float]
+
+
+def read_curves(folder: Path, row: str, data: str) -> dict[str, tuple[VaeConfig, list[Curve]]]:
+    """The settings and the curves (one for each seed that is done) of each estimator."""
+    found: dict[str, tuple[VaeConfig, list[Curve]]] = {}
+    for planned in json.loads((folder / "plan.json").read_text())["runs"]:
+        run, labels = folder / "runs" / planned["id"], planned["labels"]
+        done = (run / "weights.safetensors").exists()
+        if done and (labels["row"], labels["data"]) == (row, data):
+            lines = map(json.loads, (run / "records.jsonl").read_text().splitlines())
+            curve = {r["step"]: r["nelbo_test"] for r in lines if r["kind"] == "evaluation"}
+            config = from_json(VaeConfig, planned["config"])
+            found.setdefault(labels["column"], (config, []))[1].append(curve)
+    return found
+
+
+def stepper(config: VaeConfig, images: Any) -> Callable[[], object]:
+    """One training step, as ``gengs vae`` takes it."""
+    task, _ = config.build(images)
+    numbers = count()
+    (optimizer,) = task.optimizers
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss = task.step(task.data.batch(next(numbers), 0, 1))
+        cast(Tensor, loss).backward()
+        optimizer.step()
+
+    return step
+
+
+def milliseconds(steps: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Of one step of each: the median over rounds of the quickest of five, in turns."""
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    for step in steps.values():
+        step()
+    for _ in range(rounds):
+        for name, step in steps.items():
+            turn = []
+            for _ in range(5):
+                start = time.process_time()
+                step()
+                turn.append(time.process_time() - start)
+            times[name].append(min(turn))
+    return {name: 1e3 * float(np.median(own)) for name, own in times.items()}
+
+
+def seconds_to(target: float, curve: Curve, per_step: float) -> str:
+    """When a curve is at or below a value for the first time, between evaluations on a line."""
+    steps, values = np.array(list(curve)), np.array(list(curve.values()))
+    below = np.flatnonzero(values <= target)
+    if not len(below):
+        return ""
+    at = below[0]
+    if at == 0:
+        return f"< {steps[0] * per_step:.0f}"
+    share = (values[at - 1] - target) / (values[at - 1] - values[at])
+    return f"{(steps[at - 1] + share * (steps[at] - steps[at - 1])) * per_step:.0f}"
+
+
+def draw(curves: dict[str, tuple[Curve, float]], path: Path) -> None:
+    """The curves against time; logarithmic, because that spans a factor of fifty."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "gengs", "font.size": 10}
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(8, 4.6), layout="constrained")
+    for name, look in looks(curves).items():
+        curve, per_step = curves[name]
+        seconds = [step * per_step for step in curve]
+        axes.plot(seconds, list(curve.values()), label=name, **look.line)
+    axes.set(
+        xscale="log", xlabel="seconds of one core", ylabel="negative ELBO on test images, nats"
+    )
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside right upper", frameon=False)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--row", default="Pois(2)")
+    parser.add_argument("--data", default="mnist")
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--picture", type=Path, default=Path("results/vae/time.svg"))
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    found = read_curves(options.folder, options.row, options.data)
+    if not found:
+        sys.exit(f"no finished run of {options.row} on {options.data} in {options.folder}")
+    images = next(iter(found.values()))[0].load(None)
+    per_step = milliseconds({n: stepper(c, images) for n, (c, _) in found.items()}, options.rounds)
+    curves = {}
+    for name, (_, members) in found.items():
+        mean = {step: float(np.mean([one[step] for one in members])) for step in members[0]}
+        curves[name] = mean, per_step[name] / 1e3
+    draw(curves, options.picture)
+    print("# How long until a VAE is good\n")
+    print(
+        "`GENGS_DATA=... python -m benchmarks.vae_time runs/at-length > results/vae/time.md`, of "
+        f"the runs of [at-length.toml](at-length.toml): {options.data}, {options.row}. Seconds of "
+        "one core until the negative ELBO on test images (exact draws) is at a value, evaluations "
+        "left out; empty: not within this training. A step is timed in turns with the others, on "
+        f"one thread of a busy machine: good to some 10 %. gengs {gengs.__version__}, torch "
+        f"{torch.__version__}, Python {platform.python_version()}.\n"
+    )
+    print("![curves against time](time.svg)\n")
+    heads = [f"seconds to {target}" for target in TARGETS]
+    print(f"| estimator | seeds | ms a step | {' | '.join(heads)} | seconds in all | at the end |")
+    print("| --- |" + " ---: |" * (len(heads) + 4))
+    for name, (curve, pace) in sorted(curves.items(), key=lambda item: [*item[1][0].values()][-1]):
+        cells = [seconds_to(target, curve, pace) for target in TARGETS]
+        last, value = [*curve.items()][-1]
+        label, seeds = name.replace("*", r"\*"), len(found[name][1])
+        ends = f"{last * pace:.0f} | {value:.2f}"
+        print(f"| {label} | {seeds} | {1e3 * pace:.1f} | {' | '.join(cells)} | {ends} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""A sample site: one draw of a program, and the line that made it."""
+
+from __future__ import annotations
+
+__all__ = ["Plain", "Site", "asked_by_library", "by_line", "place_of", "warn_at", "where"]
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from operator import attrgetter
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Plain = Callable[[], Tensor]
+"""Makes a draw as it would be made outside the block."""
+
+_OURS = f"{Path(__file__).resolve().parents[1]}{os.sep}"
+_TORCH = f"{Path(torch.__file__).resolve().parent}{os.sep}"
+_PYRO = f"{os.sep}site-packages{os.sep}pyro{os.sep}"
+_LAWS = (f"{_TORCH}distributions", f"{_OURS}distributions")
+
+
+@dataclass(eq=False)
+class Site:
+    """One draw of a program."""
+
+    law: str
+    """The law's name."""
+    file: str
+    line: int
+    rule: str
+    """Whose gradient: the estimator's name, ``none`` where no parameter requires a gradient."""
+    shape: tuple[int, ...] = ()
+    """What was drawn."""
+    shared: bool = False
+    """Whether all replicates share it; known once the loss is."""
+
+    node: Any = field(default=None, repr=False)
+    """The draw in autograd's graph, where a gradient comes back to it."""
+    log_prob: Tensor | None = field(default=None, repr=False)
+    """Of a score draw: summed over all but the first dimension."""
+    baseline: bool = field(default=False, repr=False)
+    """Whether the other replicates' mean is subtracted from its credit."""
+    held: Tensor | None = field(default=None, repr=False)
+    """The share of its counts that stay put because earlier draws ended what they count."""
+    edge: Tensor | None = field(default=None, repr=False)
+    """Of a score draw: a sum of its parameters that lie on a boundary."""
+    epoch: int = field(default=0, repr=False)
+    """How many costs had arrived before it."""
+
+    @property
+    def place(self) -> str:
+        """``file:line``, as editors and terminals understand it."""
+        return place_of(self.file, self.line)
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.law}, shape {self.shape}, by {self.rule}"
+
+
+def place_of(file: str, line: int) -> str:
+    """``file:line``, the file relative to the working directory if it is below."""
+    path, here = Path(file), Path.cwd()
+    return f"{path.relative_to(here) if path.is_relative_to(here) else path}:{line}"
+
+
+def by_line(sites: Iterable[Site], *more: str) -> list[list[Site]]:
+    """Draws of the same law at the same line, which are alike in ``more`` attributes, too."""
+    key = attrgetter("file", "line", "law", *more)
+    groups: dict[Any, list[Site]] = {}
+    for site in sites:
+        groups.setdefault(key(site), []).append(site)
+    return list(groups.values())
+
+
+def warn_at(site: Site, message: str, category: type[Warning]) -> None:
+    """Warn as if the line of the draw did."""
+    warnings.warn_explicit(f"{site.place}: {message}", category, site.file, site.line)
+
+
+def where() -> tuple[str, int]:
+    """File and line of the user's code that is running: the first frame of no library."""
+    for frame in _frames():
+        name = frame.f_code.co_filename
+        if not name.startswith((_OURS, _TORCH, "<frozen")) and _PYRO not in name:
+            break
+    return name, frame.f_lineno
+
+
+def asked_by_library() -> bool:
+    """Whether a law's own code is running: what it compares or casts is not the user's doing."""
+    for frame in _frames():
+        name = frame.f_code.co_filename
+        if name.startswith(_LAWS) or _PYRO in name:
+            return True
+        if not name.startswith((_OURS, _TORCH)):
+            return False
+    return False
+
+
+def _frames() -> Iterator[FrameType]:
+    """What is running, the innermost frame first."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

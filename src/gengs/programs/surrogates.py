@@ -1,0 +1,183 @@
+"""Surrogates of integers and booleans: the same numbers in floating point, with a gradient.
+
+A mask ``torch.rand(n) < p`` and an index cannot carry a gradient. Their surrogates, made by the
+draw's rule, can. The program keeps seeing its own tensor; where arithmetic turns it into a floating
+number, the surrogate's takes its place, with the same value. Operations without a slope (a
+comparison, an index) are noted for the report.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Surrogates"]
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from .cut_operations import tensors_in
+
+_CASTS = frozenset(
+    [
+        *("float", "double", "half", "bfloat16", "to", "type", "type_as"),
+        *("long", "int", "short", "char", "byte"),
+    ]
+)
+
+_REARRANGING = frozenset(
+    [
+        *("squeeze", "view", "reshape", "flatten", "ravel", "unsqueeze", "expand", "expand_as"),
+        *("permute", "transpose", "t", "movedim", "swapaxes", "broadcast_to", "repeat", "clone"),
+        *("contiguous", "flip", "roll", "narrow", "select", "tile", "unflatten", "gather"),
+        *("index_select", "take", "take_along_dim", "masked_select", "__getitem__"),
+    ]
+)
+"""Functions of an index that do not change the categories it stands for."""
+
+_ARITHMETIC = frozenset(
+    [
+        *_CASTS,
+        *_REARRANGING,
+        *("add", "__radd__", "sub", "__rsub__", "mul", "__rmul__", "div", "true_divide", "neg"),
+        *("__rtruediv__", "pow", "square", "sum", "mean", "cumsum", "matmul", "mm", "bmm", "mv"),
+        *("dot", "cat", "stack", "concat", "einsum", "linear", "scatter", "scatter_add"),
+        *("index_add", "repeat_interleave"),
+    ]
+)
+"""Functions that may be asked for the surrogates as they were for the integers."""
+
+_INDEX_OF: dict[str, tuple[int, str]] = {
+    **dict.fromkeys(("gather", "index_select", "scatter", "scatter_add"), (2, "index")),
+    "index_add": (2, "index"),
+    "take": (1, "index"),
+    "take_along_dim": (1, "indices"),
+    "masked_select": (1, "mask"),
+    "repeat_interleave": (1, "repeats"),
+    "__getitem__": (1, ""),
+}
+"""Where a function takes an index or a mask, which stays what it is: place and name."""
+
+_Function = Callable[..., Tensor]
+_IN_PLACE: dict[str, _Function] = {"add_": torch.add, "sub_": torch.sub, "mul_": torch.mul}
+_LOGIC: dict[str, _Function] = {
+    **dict.fromkeys(
+        ("__and__", "logical_and", "bitwise_and", "__iand__", "__rand__"), lambda a, b: a * b
+    ),
+    **dict.fromkeys(
+        ("__or__", "logical_or", "bitwise_or", "__ior__", "__ror__"), lambda a, b: a + b - a * b
+    ),
+    **dict.fromkeys(
+        ("__xor__", "logical_xor", "bitwise_xor", "__ixor__"), lambda a, b: a + b - 2 * a * b
+    ),
+    **dict.fromkeys(("__invert__", "logical_not", "bitwise_not"), lambda a: 1 - a),
+}
+
+
+class Surrogates:
+    """The surrogates of the integers and booleans of a running program."""
+
+    def __init__(self) -> None:
+        self._numbers = WeakTensorKeyDictionary()
+        self._one_hot = WeakTensorKeyDictionary()
+
+    def __bool__(self) -> bool:
+        return bool(self._numbers.data or self._one_hot.data)  # their own length takes longer
+
+    def pair(self, whole: Tensor, surrogate: Tensor) -> None:
+        """``surrogate`` is what ``whole`` would be, could it carry a gradient."""
+        self._numbers[whole] = surrogate
+
+    def index(self, index: Tensor, one_hot: Tensor) -> None:
+        """``one_hot`` is what ``index``, drawn from categories, stands for: ``(*index, K)``."""
+        self._one_hot[index] = one_hot
+
+    def of(self, value: Any) -> Tensor | None:
+        """The surrogate of a tensor, if there is one."""
+        if not isinstance(value, Tensor) or value.is_floating_point():
+            return None
+        found: Tensor | None = self._numbers.get(value)
+        if found is None and (one_hot := self._one_hot.get(value)) is not None:
+            found = one_hot @ torch.arange(one_hot.shape[-1], device=value.device).to(one_hot.dtype)
+        return found
+
+    def all_in(self, args: Any) -> Iterator[Tensor]:
+        """The surrogates of the arguments, lists of tensors included."""
+        for value in tensors_in(args) if self else ():
+            if (found := self.of(value)) is not None:
+                yield found
+
+    def any_in(self, args: Any) -> Tensor | None:
+        """The first of them."""
+        return next(self.all_in(args), None)
+
+    def apply(self, like: Tensor, func: Any, name: str, args: Any, kwargs: Any) -> tuple[bool, Any]:
+        """Whether ``func`` takes surrogates (``like`` is one of them), and what it returns."""
+        if name == "where" and len(args) == 3 and self.of(args[0]) is not None:
+            return True, self._where(func, *args)
+        if name == "one_hot" and args[0] in self._one_hot:
+            plain = func(*args, **kwargs)
+            if plain.shape == (one_hot := self._one_hot[args[0]]).shape:
+                self.pair(plain, one_hot)
+            return True, plain
+        if name in _LOGIC:
+            parts = [self._floating(value, like) for value in args]
+            return True, self._beside(func(*args, **kwargs), _LOGIC[name](*parts))
+        if name in _IN_PLACE:
+            return True, self._in_place(func, name, args, kwargs, like)
+        if name not in _ARITHMETIC or self._is_indexed(name, args, kwargs):
+            return False, None
+        plain = func(*args, **kwargs)
+        if name in _REARRANGING and args[0] in self._one_hot:
+            planes = self._one_hot[args[0]].unbind(-1)
+            self.index(plain, torch.stack([func(p, *args[1:], **kwargs) for p in planes], -1))
+            return True, plain
+        if name in _CASTS:
+            if plain.dtype == torch.bool != args[0].dtype:
+                return False, None  # a comparison with 0
+            return True, self._beside(plain, self._floating(args[0]))
+        place, word = _INDEX_OF.get(name, (len(args), ""))
+        args = [v if i == place else self._floating(v, like) for i, v in enumerate(args)]
+        kwargs = {k: v if k == word else self._floating(v, like) for k, v in kwargs.items()}
+        kwargs.pop("dtype", None)
+        return True, self._beside(plain, func(*args, **kwargs))
+
+    def _is_indexed(self, name: str, args: Any, kwargs: Any) -> bool:
+        """Whether a surrogate is asked for as an index, which has no slope."""
+        place, word = _INDEX_OF.get(name, (len(args), ""))
+        return self.any_in([*args[place : place + 1], kwargs.get(word)]) is not None
+
+    def _beside(self, plain: Any, surrogate: Tensor) -> Any:
+        if plain.is_floating_point():
+            return surrogate.to(plain.dtype)
+        self.pair(plain, surrogate)
+        return plain
+
+    def _in_place(self, func: Any, name: str, args: Any, kwargs: Any, like: Tensor) -> Any:
+        others = [self._floating(value) for value in args[1:]]
+        if args[0].is_floating_point():
+            return func(args[0], *others, **kwargs)
+        surrogate = _IN_PLACE[name](self._floating(args[0], like), *others, **kwargs)
+        return self._beside(func(*args, **kwargs), surrogate)
+
+    def _where(self, func: Any, mask: Tensor, yes: Any, no: Any) -> Any:
+        surrogate: Tensor = self._floating(mask)
+        plain = func(mask, yes, no)
+        yes, no = self._floating(yes), self._floating(no)
+        gap = torch.as_tensor(yes).detach() - torch.as_tensor(no).detach()
+        step = (surrogate - surrogate.detach()) * gap.nan_to_num(posinf=0.0, neginf=0.0)
+        return self._beside(plain, func(mask, yes, no) + step)
+
+    def _floating(self, value: Any, like: Tensor | None = None) -> Any:
+        """The surrogate of a value, where it has one, and else itself.
+
+        With ``like``, other integers become floating numbers of its type: torch multiplies matrices
+        of one type only.
+        """
+        if isinstance(value, list | tuple):
+            return type(value)(self._floating(part, like) for part in value)
+        if (surrogate := self.of(value)) is not None:
+            return surrogate
+        whole = isinstance(value, Tensor) and not value.is_floating_point()
+        return value.to(like.dtype) if whole and like is not None else value
