@@ -124,12 +124,13 @@ class _FollowTable(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        z, *tensors, ctx.valley = inputs
-        ctx.save_for_backward(z.detach(), *tensors)
+        _, *tensors, ctx.valley = inputs
+        ctx.save_for_backward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        z, probs, index, upper, atoms = ctx.saved_tensors
+        probs, index, upper, atoms = ctx.saved_tensors
+        z = pick(atoms, index)  # not the draw itself, which may lie beyond the atoms
         area, weight = _slopes(z, probs.detach(), index, upper, atoms, ctx.valley)
         moved = area * (grad.detach().unsqueeze(-1).to(area.dtype) * weight)
         moved = moved.sum_to_size(probs.shape).to(probs.dtype)
