@@ -84,8 +84,9 @@ def test_unknown_options_and_help():
 
 
 def test_the_menu_says_what_each_command_says():
-    for name, (_, text) in COMMANDS.items():
-        assert _command(name).__doc__ == text
+    menu = " ".join(gengs("--help").stdout.replace("│", " ").split())
+    for name in COMMANDS:
+        assert _command(name).__doc__ in menu
 
 
 def test_topics_alone_is_no_command(capsys):

@@ -10,8 +10,9 @@ import torch
 from frequencies import FALSE_ALARM
 
 import gengs
-from gengs.distributions.gumbel import conditional_gumbel, log_exponential
+from gengs.distributions.gumbel import log_exponential
 from gengs.distributions.inverse_cdf import inverse_cdf_index
+from gengs.estimators.gumbel_rao import conditional_gumbel
 
 dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 

@@ -14,9 +14,10 @@ from torch import nn
 from torch.distributions import Categorical, Independent, OneHotCategorical, Poisson
 
 import gengs
-from gengs.distributions.gumbel import conditional_gumbel, log_exponential
+from gengs.distributions.gumbel import log_exponential
 from gengs.distributions.gumbel_softmax import soften
 from gengs.estimators import REBAR, REINFORCE, RELAX, Exact
+from gengs.estimators.gumbel_rao import conditional_gumbel
 
 BOTH = pytest.mark.parametrize("kind", [REBAR, RELAX])
 

@@ -4,72 +4,38 @@ Commands are dataclasses with a ``run`` method; their field docs are the help. E
 sentence on standard error; exit code 2 for bad usage, 1 for anything else that went wrong.
 """
 
-from __future__ import annotations
-
 __all__ = ["main"]
 
 import atexit
-import functools
 import json
-import operator
 import os
 import sys
 import threading
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 from . import __version__
 from .runs.interruption import stoppable
 from .runs.sanitise import say
 
 COMMANDS = {
-    "measure": (
-        "experiments.laboratory.Measure",
-        "Measure bias, variance and cost of gradient estimators against the exact gradient.",
-    ),
-    "synthetic": (
-        "experiments.synthetic.Synthetic",
-        "Compare estimators on min E Σ (z - t)², whose loss and gradient have closed forms.",
-    ),
-    "vae": (
-        "experiments.vae_command.Vae",
-        "Train a count-latent variational autoencoder on images, with any estimator.",
-    ),
-    "nvpdef": (
-        "experiments.nvpdef_command.Nvpdef",
-        "Train a Poisson topic model on a corpus, with any estimator.",
-    ),
-    "topics fit": (
-        "apps.topics.topics_command.TopicsFit",
-        "Find the topics of your own documents; leaves a page, the topics, and the model.",
-    ),
-    "topics apply": (
-        "apps.topics.topics_command.TopicsApply",
-        "How much of each topic do these documents have?",
-    ),
-    "topics show": (
-        "apps.topics.topics_show.TopicsShow",
-        "List the topics of a model.",
-    ),
-    "report": (
-        "report.report_command.MakeReport",
-        "Make one page of studies and runs: tables beside the paper's, curves, samples, topics.",
-    ),
-    "study": (
-        "study.study_command.RunStudy",
-        "Run a study: many runs, in parallel, resumable. Again does what is missing or failed.",
-    ),
-    "study merge": (
-        "study.study_command.MergeStudies",
-        "Join study folders of several machines into one; the same run twice must agree.",
-    ),
-    "estimators": ("cli.Estimators", "List the estimators and their facts."),
+    "measure": "experiments.laboratory.Measure",
+    "synthetic": "experiments.synthetic.Synthetic",
+    "vae": "experiments.vae_command.Vae",
+    "nvpdef": "experiments.nvpdef_command.Nvpdef",
+    "topics fit": "apps.topics.topics_command.TopicsFit",
+    "topics apply": "apps.topics.topics_command.TopicsApply",
+    "topics show": "apps.topics.topics_show.TopicsShow",
+    "report": "report.report_command.MakeReport",
+    "study": "study.study_command.RunStudy",
+    "study merge": "study.study_command.MergeStudies",
+    "estimators": "cli.Estimators",
 }
-"""Each command's class, imported when it is used, and the first line of its help."""
+"""Each command's class, imported when it is used; its docstring is the first line of its help."""
 
 
 @dataclass(frozen=True)
@@ -90,10 +56,9 @@ class Estimators:
         from rich.console import Console
         from rich.table import Table
 
-        table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
         heads = ["estimator", "unbiased", "needs df/dz", "learns", "works on", "year"]
-        for head in heads:
-            table.add_column(head, no_wrap=head == "estimator")
+        table = Table(*heads, box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+        table.columns[0].no_wrap = True
         columns = ["estimator", "unbiased", "needs cost gradient", "learns", "needs", "year"]
         for facts in json.loads(text):
             cells = ["yes" if facts[c] is True else facts[c] or "" for c in columns]
@@ -165,28 +130,9 @@ def _warn_once() -> Callable[..., None]:
     return warn
 
 
-def _split(arguments: list[str]) -> tuple[str, list[str]]:
-    """The command, of one word or two, and what follows it."""
-    two = " ".join(arguments[:2])
-    if two in COMMANDS:
-        return two, arguments[2:]
-    return arguments[0] if arguments else "", arguments[1:]
-
-
 def _command(name: str) -> Any:
-    module, _, kind = COMMANDS[name][0].rpartition(".")
+    module, _, kind = COMMANDS[name].rpartition(".")
     return getattr(import_module(f".{module}", __package__), kind)
-
-
-def _menu() -> Any:
-    """All commands without their options."""
-    import tyro
-
-    kinds = [
-        Annotated[make_dataclass("Menu", []), tyro.conf.subcommand(name, description=text)]
-        for name, (_, text) in COMMANDS.items()
-    ]
-    return functools.reduce(operator.or_, kinds)
 
 
 def _run(arguments: list[str] | None) -> int:
@@ -198,7 +144,8 @@ def _run(arguments: list[str] | None) -> int:
     if arguments == ["--version"]:
         print(f"gengs {__version__}")
         return 0
-    name, rest = _split(arguments)
+    words = 2 if " ".join(arguments[:2]) in COMMANDS else 1
+    name, rest = " ".join(arguments[:words]), arguments[words:]
     if name == "topics":
         return _say(
             "expected topics fit, topics apply or topics show; a Poisson topic model on a "
@@ -206,9 +153,12 @@ def _run(arguments: list[str] | None) -> int:
             0 if rest[:1] in (["-h"], ["--help"]) else 2,
         )
     options = (tyro.conf.OmitArgPrefixes,)
-    if name not in COMMANDS:  # help, or a mistake: the names are enough
+    if name not in COMMANDS:  # help, or a mistake
+        kinds = {name: _command(name) for name in COMMANDS}
         about = "Backpropagate through any discrete distribution."
-        tyro.cli(_menu(), prog="gengs", description=about, args=arguments, config=options)
+        tyro.extras.subcommand_cli_from_dict(
+            kinds, prog="gengs", description=about, args=arguments, config=options
+        )
         return 2
     kind = _command(name)
     command = tyro.cli(

@@ -41,8 +41,9 @@ from torch.distributions.utils import lazy_property
 
 from .supports import integer_support
 from .tails import (
+    atoms_first,
     log1mexp,
-    log_poisson_pmf,
+    log_poisson_table,
     log_poisson_tail,
     log_success_and_failure,
     log_sum,
@@ -179,8 +180,10 @@ class _Poisson(Family):
         self.rate = self.like = widen(law.rate).unsqueeze(-1)
 
     def log_pmf(self, k: Tensor) -> Tensor:
+        dims = max(k.dim(), self.rate.dim()) - 1
         k = k.double().where(self.inside(k), -1.0)  # where 1/Γ(k + 1) is 0, as it should be
-        return log_poisson_pmf(k, self.rate.double()).to(self.rate.dtype)
+        log_pmf = log_poisson_table(atoms_first(k, dims), atoms_first(self.rate, dims))
+        return log_pmf.movedim(0, -1)
 
     def log_at_least(self, a: Tensor) -> Tensor:
         return log_poisson_tail(a, self.rate, True).to(self.rate.dtype)

@@ -1,4 +1,4 @@
-r"""Gumbel noise, and Gumbel noise conditioned on who won.
+r"""Gumbel noise.
 
 .. math:: g = -\log E, \qquad E = -\log(1 - u) \sim \mathrm{Exp}(1)
 
@@ -10,12 +10,11 @@ CPU the bits also come faster than ``torch.rand``: one 64-bit draw makes two of 
 
 References:
     | The Concrete Distribution (Maddison et al., 2017), https://arxiv.org/abs/1611.00712
-    | REBAR (Tucker et al., 2017), https://arxiv.org/abs/1703.07370, appendix C (conditional noise)
 """
 
 from __future__ import annotations
 
-__all__ = ["conditional_gumbel", "log_exponential"]
+__all__ = ["log_exponential"]
 
 import torch
 from torch import Tensor
@@ -35,37 +34,9 @@ def log_exponential(
     """The logarithm of standard exponential noise: standard Gumbel noise with its sign turned."""
     if dtype not in (torch.float32, torch.float64):
         raise TypeError(f"noise is drawn in float32 or float64, not in {dtype}")
-    minus_uniform = _minus_fine_uniform(
-        torch.Size(shape), dtype, torch.device(device or "cpu"), generator
-    )
-    return minus_uniform.log1p_().neg_().log_()
-
-
-def conditional_gumbel(
-    logits: Tensor, winner: Tensor, generator: torch.Generator | None = None
-) -> Tensor:
-    r"""Perturbed logits given their winner, :math:`\tilde z \sim p(z \mid \arg\max z = b)`.
-
-    .. math::
-        \tilde z_b = -\log E_b, \qquad
-        \tilde z_i = -\log(E_i / \pi_i + E_b), \quad i \ne b
-
-    Args:
-        logits: Normalised log-probabilities, of shape ``(*batch, n)``.
-        winner: Indices of the winners, of shape ``(*sample, *batch)``.
-        generator: Where the noise comes from.
-    """
-    n = logits.shape[-1]
-    shape = torch.Size((*winner.shape, n))
-    log_e = log_exponential(shape, logits.dtype, logits.device, generator)
-    index = winner.unsqueeze(-1)
-    log_e_winner = log_e.gather(-1, index)
-    # an impossible atom (logit -inf) gets -inf by the formula; masked so that no NaN flows back
-    possible = torch.isfinite(logits)
-    others = -torch.logaddexp(log_e - logits.where(possible, 0.0), log_e_winner)
-    others = others.where(possible, -torch.inf)
-    is_winner = torch.arange(n, device=logits.device) == index
-    return (-log_e_winner).where(is_winner, others)
+    first = torch.Size([*shape[-1:], *shape[:-1]])  # in memory, as in the table it is added to
+    minus_uniform = _minus_fine_uniform(first, dtype, torch.device(device or "cpu"), generator)
+    return minus_uniform.log1p_().neg_().log_().movedim(0, -1)
 
 
 def _minus_fine_uniform(

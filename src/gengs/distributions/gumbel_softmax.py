@@ -116,21 +116,24 @@ class _FusedValue(torch.autograd.Function):
         unnormalised = scores.clamp_min_(floor).exp_()
         threshold(unnormalised, 2 * math.exp(floor), 0.0, inplace=True)
         rows = torch.stack([atoms, torch.ones_like(atoms)])
-        weighted, total = product(rows, unnormalised.view(-1, len(atoms)).t())
-        value = weighted.div_(total)
-        ctx.save_for_backward(logits, unnormalised, total, value, rows)
+        weighted, total = product(rows, unnormalised.movedim(-1, 0).reshape(len(atoms), -1))
+        value = weighted.div_(total).view(scores.shape[:-1])
+        ctx.save_for_backward(logits, unnormalised, total.view_as(value), value, atoms)
         ctx.temperature = temperature
-        return value.view(scores.shape[:-1])
+        return value
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        logits, unnormalised, total, value, rows = ctx.saved_tensors
+        logits, unnormalised, total, value, atoms = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return _differentiable_backward(grad, logits, unnormalised, rows[0], ctx.temperature)
-        scale = grad.reshape(-1) / (total * ctx.temperature)
-        gradient = (rows[0] - value.unsqueeze(-1)) * scale.unsqueeze(-1)
-        gradient = gradient.view_as(unnormalised).mul_(unnormalised)
-        return gradient.sum_to_size(logits.shape), None, None, None
+            return _differentiable_backward(grad, logits, unnormalised, atoms, ctx.temperature)
+        scale = grad / (total * ctx.temperature)
+        slope = torch.sub(atoms, value.unsqueeze(-1), out=torch.empty_like(unnormalised))
+        # not in place: several gradients may come at once, as a batch of vmap
+        gradient = slope.mul_(unnormalised) * scale.unsqueeze(-1)
+        if gradient.numel() != logits.numel():  # of one sample there is nothing to add
+            gradient = gradient.sum_to_size(logits.shape)
+        return gradient.view(logits.shape), None, None, None
 
 
 def _differentiable_backward(

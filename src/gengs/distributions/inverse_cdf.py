@@ -2,15 +2,11 @@
 
 The CDF and the uniform are ``float64``: an atom of probability 1e-12 keeps its rate, where a
 ``float32`` uniform (24 bits) would never reach it.
-
-Several draws at once may come from stratified uniforms, which cover [0, 1) more evenly than
-independent ones: each coordinate gets its own Latin hypercube, in antithetic pairs (u, 1 - u).
-Every single uniform is uniform, so every draw made from one is exact, while averages vary less.
 """
 
 from __future__ import annotations
 
-__all__ = ["inverse_cdf_index", "pick", "stratified_uniforms"]
+__all__ = ["inverse_cdf_index", "pick"]
 
 import torch
 from torch import Tensor
@@ -48,17 +44,3 @@ def pick(table: Tensor, index: Tensor) -> Tensor:
     shape = torch.broadcast_shapes(index.shape, table.shape[:-1])
     table = table.expand(*shape, table.shape[-1])
     return table.gather(-1, index.expand(shape).unsqueeze(-1)).squeeze(-1)
-
-
-def stratified_uniforms(shape: torch.Size, batch: torch.Size, device: torch.device) -> Tensor:
-    """Uniforms of shape ``shape + batch``, stratified over ``shape`` for each batch element."""
-    wide = torch.float32 if device.type == "mps" else torch.float64
-    draws = shape.numel()
-    if draws <= 1:
-        return torch.rand(shape + batch, dtype=wide, device=device)
-    pairs = (draws + 1) // 2
-    # a random order of the strata for each element: argsort of uniforms
-    strata = torch.rand((pairs, *batch), device=device).argsort(0)
-    u = (strata + torch.rand((pairs, *batch), dtype=wide, device=device)) / pairs
-    both = torch.cat([u, 1 - u]).clamp_max(1 - torch.finfo(wide).eps)
-    return both[:draws].reshape(shape + batch)

@@ -36,7 +36,7 @@ from torch.types import _size
 from .finite import Finite
 from .gumbel_softmax import Temperature, check_temperature, relaxed_value, relaxed_weights
 from .multinomial import explodes
-from .relaxed_multinomial import RelaxedMultinomial
+from .relaxed_multinomial import RelaxedMultinomial, SameLaw
 from .tracing import validates
 from .truncation import as_finite
 
@@ -155,7 +155,7 @@ class Relaxed(Distribution):
         return f"Relaxed(temperature: {self.temperature}, law: {self.law})"
 
 
-class StraightThrough(Distribution):
+class StraightThrough(SameLaw):
     r"""A discrete law whose draws carry the gradient of its relaxation.
 
     Forward :math:`z = c_{\arg\max(\log \pi + g)}`, an exact draw; backward the gradient of
@@ -201,12 +201,6 @@ class StraightThrough(Distribution):
         """Exact draws with the relaxed gradient."""
         return self.relaxed.rsample_value(sample_shape, hard=True)
 
-    def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
-        return self.law.sample(sample_shape)
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        return self.law.log_prob(value)
-
     def entropy(self) -> Tensor:
         return self.law.entropy()
 
@@ -214,19 +208,8 @@ class StraightThrough(Distribution):
         return self.law.enumerate_support(expand)
 
     @property
-    def mean(self) -> Tensor:
-        return self.law.mean
-
-    @property
-    def variance(self) -> Tensor:
-        return self.law.variance
-
-    @property
     def mode(self) -> Tensor:
         return self.law.mode
-
-    def __repr__(self) -> str:
-        return f"StraightThrough(temperature: {self.temperature}, law: {self.law})"
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> StraightThrough:
         result = self._get_checked_instance(StraightThrough, _instance)

@@ -12,7 +12,7 @@ at integers. So the counts always sum to :math:`N` and never fall below zero.
 
 from __future__ import annotations
 
-__all__ = ["RelaxedMultinomial"]
+__all__ = ["RelaxedMultinomial", "SameLaw"]
 
 from typing import Any
 
@@ -28,7 +28,31 @@ from .tails import log1mexp, times
 from .tracing import require_memory, validates
 
 
-class RelaxedMultinomial(Distribution):
+class SameLaw(Distribution):
+    """A law that is another one, ``law``, in all but the gradient of its draws."""
+
+    law: Any
+    temperature: Temperature
+
+    def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
+        return self.law.sample(torch.Size(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return self.law.log_prob(value)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.law.mean
+
+    @property
+    def variance(self) -> Tensor:
+        return self.law.variance
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(temperature: {self.temperature}, law: {self.law})"
+
+
+class RelaxedMultinomial(SameLaw):
     """A multinomial whose ``rsample_value`` relaxes it box by box; cost linear in N and m.
 
     ``sample`` and ``log_prob`` are those of the multinomial itself.
@@ -62,23 +86,6 @@ class RelaxedMultinomial(Distribution):
         )
         result._validate_args = self._validate_args
         return result
-
-    def __repr__(self) -> str:
-        return f"RelaxedMultinomial(temperature: {self.temperature}, law: {self.law})"
-
-    def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
-        return self.law.sample(torch.Size(sample_shape))
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        return self.law.log_prob(value)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.law.mean
-
-    @property
-    def variance(self) -> Tensor:
-        return self.law.variance
 
     def rsample_value(
         self,

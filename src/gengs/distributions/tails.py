@@ -21,9 +21,11 @@ from __future__ import annotations
 
 __all__ = [
     "RARE",
+    "atoms_first",
     "log1mexp",
     "log_beta_tail",
     "log_poisson_pmf",
+    "log_poisson_table",
     "log_poisson_tail",
     "log_success_and_failure",
     "log_sum",
@@ -38,6 +40,7 @@ __all__ = [
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -78,6 +81,12 @@ def widen(parameter: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     return parameter.to(torch.promote_types(parameter.dtype, dtype))
 
 
+def atoms_first(table: Tensor, dims: int) -> Tensor:
+    """``(*batch, n)`` as ``(n, ..., *batch)``, the order in memory, beside so many batch dims."""
+    table = table.movedim(-1, 0)
+    return table.reshape(len(table), *[1] * (dims + 1 - table.dim()), *table.shape[1:])
+
+
 def times(k: Tensor, log_p: Tensor) -> Tensor:
     """``k · log p`` with ``0 · (-inf) = 0``, and no NaN in the gradient of either."""
     never = log_p == -torch.inf
@@ -114,20 +123,37 @@ def log_poisson_pmf(k: Tensor, rate: Tensor) -> Tensor:
     # masks are as large as the rates, not as the table: log 0 is a number which 0 makes 0
     none = rate == 0
     log_rate = rate.masked_fill(none, 1.0).log().masked_fill(none, 2 * _NEVER)
-    return threshold(k * log_rate - rate - torch.lgamma(k + 1), _NEVER, -torch.inf)
+    log_pmf = (k * log_rate).sub_(rate).sub_(torch.lgamma(k + 1))
+    return threshold(log_pmf, _NEVER, -torch.inf, inplace=True)
+
+
+def log_poisson_table(k: Tensor, rate: Tensor) -> Tensor:
+    """:func:`log_poisson_pmf` of a table, in the type of the rates."""
+
+    def slope(k: Tensor, rate: Tensor, _: Tensor) -> Tensor:
+        return k / rate.double().masked_fill(rate == 0, 1.0) - 1  # float32 has no 1/1e-39
+
+    return _of_rate(
+        lambda k, rate: log_poisson_pmf(k, rate.double()).to(rate.dtype), slope, k, rate
+    )
 
 
 def log_poisson_tail(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
     """``log P(X >= a)`` of a Poisson where ``upper``, else ``log P(X < a)``; in ``float64``."""
-    a, rate = a.double(), rate.double().expand(torch.broadcast_shapes(a.shape, rate.shape))
+    a, rate = a.double(), rate.double()
     surely = a <= 0  # every count is at least 0
-    # a compiler cannot follow a jvp, and needs none
-    of = _log_gammainc if torch.compiler.is_compiling() else _LogGammaInc.apply
-    log_tail = of(a.masked_fill(surely, 1.0), rate, upper)
+
+    def slope(a: Tensor, rate: Tensor, log_tail: Tensor) -> Tensor:
+        """dP(X >= a)/drate = p(a - 1), and the opposite for the rest; 0 where that is 0/0."""
+        never = log_tail == -torch.inf
+        ratio = (log_poisson_pmf(a - 1, rate) - log_tail.masked_fill(never, 0.0)).exp()
+        return ratio.masked_fill(never, 0.0) * (1 if upper else -1)
+
+    log_tail = _of_rate(partial(_log_gammainc, upper), slope, a.masked_fill(surely, 1.0), rate)
     return log_tail.masked_fill(surely, 0.0 if upper else -torch.inf)
 
 
-def _log_gammainc(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
+def _log_gammainc(upper: bool, a: Tensor, rate: Tensor) -> Tensor:
     """The logarithm of ``gammainc`` or ``gammaincc``, which does not underflow."""
     tail = (torch.special.gammainc if upper else torch.special.gammaincc)(a, rate)
     first, ratio = (a, rate / (a + 1)) if upper else (a - 1, (a - 1) / rate)
@@ -137,37 +163,41 @@ def _log_gammainc(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
     return torch.where(rare, beyond, tail.masked_fill(rare, 1.0).log())
 
 
-class _LogGammaInc(torch.autograd.Function):
-    """The same as one node, with the forward-mode derivative that torch's functions do not have."""
+Formula = Callable[..., Tensor]
+
+
+def _of_rate(formula: Formula, slope: Formula, k: Tensor, rate: Tensor) -> Tensor:
+    """``formula(k, rate)``; its derivative in the rate is ``slope(k, rate, formula(k, rate))``."""
+    if torch.compiler.is_compiling():  # which cannot follow a jvp, and needs none
+        return formula(k, rate)
+    value: Tensor = _OfRate.apply(formula, slope, k, rate)
+    return value
+
+
+class _OfRate(torch.autograd.Function):
+    """A formula as one node, with the forward mode that torch's gamma functions do not have."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
-        return _log_gammainc(a, rate, upper)
+    def forward(formula: Formula, slope: Formula, k: Tensor, rate: Tensor) -> Tensor:
+        return formula(k, rate)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        a, rate, ctx.upper = inputs
-        ctx.save_for_backward(a, rate, output)
-        ctx.save_for_forward(a, rate, output)
+        _, ctx.slope, k, rate = inputs
+        ctx.save_for_backward(k, rate, output)
+        ctx.save_for_forward(k, rate, output)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
-        return None, grad * _LogGammaInc.slope(ctx), None
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, None, Tensor]:
+        slope, rate = grad * ctx.slope(*ctx.saved_tensors), ctx.saved_tensors[1]
+        return None, None, None, slope.sum_to_size(rate.shape).to(rate.dtype)
 
     @staticmethod
-    def jvp(ctx: Any, _: Any, tangent: Tensor, __: Any) -> Tensor:
-        return tangent * _LogGammaInc.slope(ctx)
-
-    @staticmethod
-    def slope(ctx: Any) -> Tensor:
-        """dP(X >= a)/drate = p(a - 1), and the opposite for the rest; 0 where that is 0/0."""
-        a, rate, log_tail = ctx.saved_tensors
-        never = log_tail == -torch.inf
-        ratio = (log_poisson_pmf(a - 1, rate) - log_tail.masked_fill(never, 0.0)).exp()
-        ratio = ratio.masked_fill(never, 0.0)
-        return ratio if ctx.upper else -ratio
+    def jvp(ctx: Any, *tangents: Any) -> Tensor:
+        slope: Tensor = tangents[-1] * ctx.slope(*ctx.saved_tensors)
+        return slope.to(ctx.saved_tensors[2].dtype)
 
 
 # ------------------------------------------------------------------------------------------- beta

@@ -104,7 +104,8 @@ def any_of(*flags: Tensor) -> bool:
     """Whether any entry of any flag is true: one look for all of them; False where none can be."""
     if not inspectable(*flags):
         return False
-    return bool(torch.stack([flag.any() for flag in flags]).any())
+    each = [flag.any() if flag.dim() else flag for flag in flags]
+    return bool(torch.stack(each).any() if len(each) > 1 else each[0])
 
 
 def not_finite(tensor: Tensor) -> Tensor:

@@ -210,7 +210,8 @@ def _clipped_log_pmf(family: Family, k: Tensor, below: bool) -> Tensor:
         parts = [inner, family.log_rest(k[..., -1:], inner)]
     else:
         parts = [family.log_at_most(k[..., :1]), inner, family.log_at_least(k[..., -1:])]
-    return torch.cat([part.expand(*batch, part.shape[-1]) for part in parts], -1)
+    atoms = [part.expand(*batch, part.shape[-1]).movedim(-1, 0) for part in parts]
+    return torch.cat(atoms).movedim(0, -1)  # as it lies in memory
 
 
 # ------------------------------------------------------------------------------------- the windows
@@ -249,12 +250,11 @@ def _check_cut(family: Family, window: Window, k: Tensor, logits: Tensor, below:
     ends, at = logits[..., -1:], k[..., -1:]
     if below:
         ends, at = torch.cat([logits[..., :1], ends], -1), torch.cat([k[..., :1], at], -1)
-    # an end atom holds its own probability and what lies beyond
-    lost = (ends.exp() - family.log_pmf(at).detach().exp()).sum(-1) > window.allowed
-    unnormalised = lost.new_zeros(())
+    held = ends.exp().sum(-1)  # an end atom holds its own probability and what lies beyond
+    unnormalised = held.new_zeros(()).bool()
     if type(family) is Family:  # whose log_prob is somebody else's
         unnormalised = (logits.logsumexp(-1).exp() - 1).abs() > 1e-3
-    if not any_of(*_faults(family), lost, unnormalised):
+    if not any_of(*_faults(family), held > window.allowed, unnormalised):
         return
     _check_parameters(family)
     if any_of(unnormalised):
@@ -264,7 +264,8 @@ def _check_cut(family: Family, window: Window, k: Tensor, logits: Tensor, below:
             f"truncate expects a normalised `log_prob`, but the probabilities of "
             f"{type(family.law).__name__} sum to {worst:.4g}."
         )
-    if window.size > 1:
+    lost = held - family.log_pmf(at).detach().exp().sum(-1) > window.allowed
+    if window.size > 1 and any_of(lost):
         # no number that changes from call to call: Python shows the same sentence once only
         warnings.warn(
             f"truncation to {window.size} atoms loses more than {window.allowed:.3g} of the "

@@ -196,6 +196,8 @@ STAGES: dict[type | str, Stages] = {}
 
 
 def _stages_of(law: Distribution) -> Stages | None:
+    if isinstance(law, Finite) and not law.event_dim:  # numbers, which have an order
+        return None
     for cls in type(law).__mro__:
         stages = STAGES.get(cls) or STAGES.get(f"{cls.__module__.partition('.')[0]}.{cls.__name__}")
         if stages is not None:

@@ -175,4 +175,4 @@ class _MovedAtom(torch.autograd.Function):
 
 STAGES[Multinomial] = Stages(_draw_multinomial, _move_multinomial)
 STAGES[OneHotCategorical] = Stages(_draw_one_hot_categorical, _move_one_hot_categorical)
-STAGES[Finite] = Stages(_draw_vectors, _move_vectors, applies=lambda law: law.event_dim > 0)
+STAGES[Finite] = Stages(_draw_vectors, _move_vectors)

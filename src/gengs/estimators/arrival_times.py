@@ -26,11 +26,10 @@ References:
     | https://arxiv.org/abs/2602.03896 (the cubic step)
 """
 
-from __future__ import annotations
-
 __all__ = ["ArrivalTimes"]
 
 import math
+from functools import partial
 from typing import Literal
 
 import torch
@@ -96,7 +95,7 @@ class ArrivalTimes(Pathwise):
         else:
             arrivals, most = self.arrivals, self.arrivals / horizon
             sentence = f"ArrivalTimes(arrivals={arrivals}) is too few for rates above {most:.4g}."
-            factors.doubts.append((rate.detach() > most, sentence))
+            factors.doubts.append((rate.detach() > most, partial(ValueError, sentence)))
         full = torch.Size((*shape, *rate.shape, arrivals))
         require_memory(full[:-1], arrivals, rate.dtype, rate.device)
         waits = log_exponential(full, rate.dtype, rate.device).exp_()

@@ -15,8 +15,6 @@ small hook :meth:`Estimator._estimate` does the mathematics. An estimator whose 
 the draw itself is a :class:`Pathwise` one: its ``_draw`` is all it has to say.
 """
 
-from __future__ import annotations
-
 __all__ = [
     "BoundaryWarning",
     "Cost",
@@ -33,6 +31,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -40,8 +39,9 @@ from torch import Tensor, nn
 from torch.distributions import Binomial, Distribution
 from torch.types import _size
 
-from .checked_cost import BoundaryWarning, CheckedCost, Cost, StepCostWarning
-from .factors import Factors
+from ..distributions.tracing import not_finite
+from .checked_cost import CheckedCost, Cost, StepCostWarning
+from .factors import BoundaryWarning, Factors
 
 
 class Estimator(nn.Module, ABC):
@@ -58,9 +58,9 @@ class Estimator(nn.Module, ABC):
     # ------------------------------------------------- facts; the catalogue and the tests read them
     paper_name: ClassVar[str]
     """What the literature calls it."""
-    unbiased: bool
+    unbiased: bool = True
     """Whether the expected gradient is exact."""
-    needs_cost_gradient: ClassVar[bool]
+    needs_cost_gradient: ClassVar[bool] = False
     """Whether the cost must be differentiable in the values."""
     learns: ClassVar[bool] = False
     """Whether it has parameters of its own."""
@@ -85,11 +85,7 @@ class Estimator(nn.Module, ABC):
 
     def __init__(self, samples: int = 1) -> None:
         super().__init__()
-        self.samples = positive_integer(self._name, "samples", samples)
-
-    @property
-    def _name(self) -> str:
-        return type(self).__name__
+        self.samples = positive_integer(type(self).__name__, "samples", samples)
 
     @property
     def evaluations(self) -> int:
@@ -106,18 +102,17 @@ class Estimator(nn.Module, ABC):
             context: What a learned baseline may see beside the law, ``(*batch, features)``: the
                 data, for example. Estimators without one take no notice.
         """
-        factors = Factors(q, self._name, context)
+        factors = Factors(q, type(self).__name__, context)
         checked = CheckedCost(cost, factors)
-        boundary = None
-        if self.training and torch.is_grad_enabled():
-            self._refuse_totals(factors.law)
-            result = self._estimate(checked, factors)
-            if not self._moves_off_boundaries(factors):
-                boundary = factors.boundary()
-        else:
-            result = self._evaluate(checked, factors)
+        if trains := self.training and torch.is_grad_enabled():
+            self._refuse_totals(factors)
+        result = (self._estimate if trains else self._evaluate)(checked, factors)
         if factors.validate:
-            checked.look(result, boundary)
+            wrong = f"{factors.owner}: the estimate is NaN or infinite."
+            factors.doubts.append((not_finite(result), partial(FloatingPointError, wrong)))
+            if trains and not self._moves_off_boundaries(factors):
+                factors.doubt_boundary()
+            factors.settle()
         return result
 
     def _moves_off_boundaries(self, factors: Factors) -> bool:
@@ -130,10 +125,11 @@ class Estimator(nn.Module, ABC):
     @abstractmethod
     def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor: ...
 
-    def _refuse_totals(self, law: Distribution) -> None:
+    def _refuse_totals(self, factors: Factors) -> None:
+        law = factors.law
         if isinstance(law, Binomial) and law.total_count.requires_grad and not self.moves_totals:
             raise TypeError(
-                f"{self._name} has no gradient in a Binomial's total_count, which requires one; "
+                f"{factors.owner} has no gradient in a Binomial's total_count, which requires one; "
                 "MidCDF, StraightThroughMean and gengs.rsample have it, or detach it."
             )
 
@@ -158,11 +154,10 @@ class Pathwise(Estimator):
 
     def draw(self, law: Distribution, sample_shape: _size = torch.Size()) -> Tensor:
         """Draws that carry this estimator's gradient, ``(*sample, *batch, *event)``."""
-        factors = Factors(law, self._name)
-        self._refuse_totals(factors.law)
+        factors = Factors(law, type(self).__name__)
+        self._refuse_totals(factors)
         drawn = self._draw(factors, torch.Size(sample_shape))
-        if factors.validate:
-            factors.settle()
+        factors.settle()
         return drawn
 
     @abstractmethod

@@ -1,21 +1,19 @@
 """The user's cost, with a clear word about wrong shapes, NaN, and gradients that do not flow.
 
-What is wrong with values shows in the estimator's result: one look at it, after the estimate, does
-for all evaluations (:meth:`CheckedCost.look`). The gradient of the cost is looked at once, where it
-comes back to the draw.
+Values are in doubt until one look, after the estimate, does for all evaluations
+(:meth:`Factors.settle`). The gradient of the cost is looked at once, where it comes back to the
+draw.
 """
 
-from __future__ import annotations
+__all__ = ["CheckedCost", "Cost", "StepCostWarning", "graph_of", "leads_to"]
 
-__all__ = ["BoundaryWarning", "CheckedCost", "Cost", "StepCostWarning", "leads_to"]
-
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import get_gradient_edge
 
 from ..distributions.tracing import any_of, inside_transform, inspectable, not_finite
 from .factors import Factors
@@ -24,16 +22,12 @@ Cost = Callable[[Tensor], Tensor]
 """Values ``(S, *batch, *event)`` to costs ``(S, *batch)``, a number for each draw."""
 
 
-class BoundaryWarning(UserWarning):
-    """A parameter lies on a boundary where the estimator has no one-sided derivative."""
-
-
 class StepCostWarning(UserWarning):
     """A cost whose slope is zero wherever it was asked, while its values differ."""
 
 
 class CheckedCost:
-    """The cost, and what it returned until it is looked at.
+    """The cost; what is in doubt about it is noted in ``factors.doubts``.
 
     Args:
         cost: The user's function.
@@ -42,8 +36,6 @@ class CheckedCost:
 
     def __init__(self, cost: Cost, factors: Factors) -> None:
         self.cost, self.factors = cost, factors
-        self._returned: list[Tensor] = []
-        self._flat: list[Tensor] = []
 
     def __call__(self, values: Tensor) -> Tensor:
         costs = self.cost(values)
@@ -61,49 +53,9 @@ class CheckedCost:
         if not costs.is_floating_point():  # a count is a cost like any other
             costs = costs.to(values.dtype)
         if self.factors.validate:
-            self._returned.append(costs.detach())
+            seen = costs.detach()
+            self.factors.doubts.append((not_finite(seen), lambda: _bad_costs(owner, seen)))
         return costs
-
-    def look(self, result: Tensor, boundary: Tensor | None) -> None:
-        """One look at all that is in doubt; raise or warn where it is so.
-
-        Args:
-            result: The estimate.
-            boundary: Which elements sit on a boundary that the estimator does not move off.
-        """
-        flags = [not_finite(costs) for costs in self._returned] + [not_finite(result)]
-        flags += [doubt for doubt, _ in self.factors.doubts]
-        if boundary is not None:
-            flags.append(boundary)
-        if not any_of(*flags, *self._flat):
-            return
-        self.factors.settle()
-        for costs in self._returned:
-            bad = int((~torch.isfinite(costs)).sum())
-            if bad:
-                raise FloatingPointError(
-                    f"{self.factors.owner}: `cost` returned NaN or infinity for {bad} of "
-                    f"{costs.numel()} draws."
-                )
-        if any_of(not_finite(result)):
-            raise FloatingPointError(f"{self.factors.owner}: the estimate is NaN or infinite.")
-        if self._flat and any_of(*self._flat):
-            warnings.warn(
-                f"{self.factors.owner}: the slope of `cost` is zero at all draws, while its values "
-                "differ. A cost with steps (rounding, comparisons) has no slope to follow, and the "
-                "gradient is wrong for it; RLOO, UnOrd and FiniteDifference do without.",
-                StepCostWarning,
-                stacklevel=3,
-            )
-        if boundary is not None and any_of(boundary):
-            warnings.warn(
-                f"{self.factors.owner}: some parameter of {type(self.factors.law).__name__} lies "
-                "on a boundary (a rate of 0, a probability of 0 or 1), from which a draw never "
-                "leaves: the gradient there is not the one-sided derivative. Exact has it; MidCDF "
-                "and FiniteDifference have it for counts.",
-                BoundaryWarning,
-                stacklevel=3,
-            )
 
     def along(self, values: Tensor) -> Tensor:
         """Costs of values that carry a gradient, which must flow through the cost and be finite."""
@@ -131,9 +83,24 @@ class CheckedCost:
         if slope is None:
             raise not_differentiable(self.factors.owner)
         if self.factors.validate and costs.numel() > 1:
-            flat = (slope == 0).all() & (costs.amax() != costs.amin())
-            self._flat.append(flat.detach())
+            flat = (slope.detach() == 0).all() & (costs.amax() != costs.amin())
+            self.factors.doubts.append((flat, partial(_steps, self.factors.owner)))
         return costs, slope
+
+
+def _bad_costs(owner: str, costs: Tensor) -> FloatingPointError:
+    bad = int((~torch.isfinite(costs)).sum())
+    return FloatingPointError(
+        f"{owner}: `cost` returned NaN or infinity for {bad} of {costs.numel()} draws."
+    )
+
+
+def _steps(owner: str) -> StepCostWarning:
+    return StepCostWarning(
+        f"{owner}: the slope of `cost` is zero at all draws, while its values differ. A cost with "
+        "steps (rounding, comparisons) has no slope to follow, and the gradient is wrong for it; "
+        "RLOO, UnOrd and FiniteDifference do without."
+    )
 
 
 def _refuse_bad_gradient(owner: str, grad: Tensor | None) -> None:
@@ -148,16 +115,18 @@ def _refuse_bad_gradient(owner: str, grad: Tensor | None) -> None:
 
 def leads_to(costs: Tensor, values: Tensor) -> bool:
     """Whether a gradient of ``costs`` reaches ``values``; a decoder's own weights do not count."""
-    nodes, seen, goal = [costs.grad_fn], set(), values.grad_fn
-    while nodes:
-        node = nodes.pop()
-        if node is goal:
-            return True
-        if node is not None and node not in seen:
+    return get_gradient_edge(values).node in graph_of(costs)
+
+
+def graph_of(*tensors: Tensor) -> Iterator[Any]:
+    """The nodes of the autograd graph behind ``tensors``, breadth first."""
+    nodes = [get_gradient_edge(tensor).node for tensor in tensors if tensor.requires_grad]
+    seen = set()
+    for node in nodes:  # it grows
+        if node not in seen:
             seen.add(node)
-            # a layer's weights come after its inputs: the way to the values is found without them
-            nodes.extend(following for following, _ in reversed(node.next_functions))
-    return False
+            yield node
+            nodes += [following for following, _ in node.next_functions if following is not None]
 
 
 def not_differentiable(owner: str) -> TypeError:

@@ -17,8 +17,6 @@ References:
     | De ratiociniis in ludo aleae (Huygens, 1657)
 """
 
-from __future__ import annotations
-
 __all__ = ["Exact"]
 
 import torch
@@ -40,8 +38,6 @@ class Exact(Estimator):
     """
 
     paper_name = "Exact"
-    unbiased = True
-    needs_cost_gradient = False
     needs = "few joint outcomes"
     one_sided = True
     always_shown = ("tolerance",)

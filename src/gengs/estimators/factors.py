@@ -8,9 +8,11 @@ Shapes: values are ``(S, *batch, *factors, *event)``, costs ``(S, *batch)``, tab
 log-probabilities ``(*batch, *factors, n)``.
 """
 
-from __future__ import annotations
+__all__ = ["BoundaryWarning", "Factors"]
 
-__all__ = ["Factors"]
+import warnings
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -34,6 +36,10 @@ from ..distributions.tracing import any_of, tensors_of, validates
 from ..distributions.truncation import as_finite
 
 
+class BoundaryWarning(UserWarning):
+    """A parameter lies on a boundary where the estimator has no one-sided derivative."""
+
+
 class Factors:
     """A law of independent factors.
 
@@ -46,7 +52,9 @@ class Factors:
         law: The factors' law, of batch shape ``batch + factors``.
         batch: The shape of the result of an expectation.
         shape: The shape of one latent vector, in factors.
+        event: The shape of one atom: empty for numbers.
         validate: Whether costs and gradients are checked.
+        doubts: What must not be true of the data, and the error or warning that says it.
     """
 
     def __init__(self, q: Distribution, owner: str, context: Tensor | None = None) -> None:
@@ -55,7 +63,7 @@ class Factors:
                 f"{owner}.expect expects a torch distribution as `q`, but got {type(q).__name__}."
             )
         self.validate = validates(vars(q).get("_validate_args"))
-        self.doubts: list[tuple[Tensor, str]] = []  # what must not be true, and what to say if so
+        self.doubts: list[tuple[Tensor, Callable[[], Exception]]] = []
         factor_dims = 0
         while isinstance(q, Independent):
             factor_dims += q.reinterpreted_batch_ndims
@@ -68,12 +76,7 @@ class Factors:
         self.law = as_finite(q) if half else q
         self.owner, self.context = owner, context
         cut = len(q.batch_shape) - factor_dims
-        self.batch, self.shape = q.batch_shape[:cut], q.batch_shape[cut:]
-
-    @property
-    def event(self) -> torch.Size:
-        """The shape of one atom: empty for numbers."""
-        return self.law.event_shape
+        self.batch, self.shape, self.event = q.batch_shape[:cut], q.batch_shape[cut:], q.event_shape
 
     @lazy_property
     def finite(self) -> Finite:
@@ -107,10 +110,27 @@ class Factors:
         return draws if draws.is_floating_point() else draws.to(self._parameter_dtype())
 
     def settle(self) -> None:
-        """Raise the first doubt that is true."""
-        for doubt, sentence in self.doubts:
-            if any_of(doubt):
-                raise ValueError(sentence)
+        """One look at all doubts together; raise, or warn of, those that are true."""
+        if not self.validate or not self.doubts or not any_of(*(flag for flag, _ in self.doubts)):
+            return
+        for flag, word in self.doubts:
+            if any_of(flag):
+                said = word()
+                if not isinstance(said, Warning):
+                    raise said
+                warnings.warn(said, stacklevel=3)
+
+    def doubt_boundary(self) -> None:
+        """Warn, when doubts are settled, of elements on a boundary of their parameters."""
+        boundary = self.boundary()
+        if boundary is not None:
+            sentence = (
+                f"{self.owner}: some parameter of {type(self.law).__name__} lies on a boundary (a "
+                "rate of 0, a probability of 0 or 1), from which a draw never leaves: the gradient "
+                "there is not the one-sided derivative. Exact has it; MidCDF and FiniteDifference "
+                "have it for counts."
+            )
+            self.doubts.append((boundary, partial(BoundaryWarning, sentence)))
 
     def boundary(self) -> Tensor | None:
         """Which elements sit on a boundary of their parameters; ``None`` where none can."""
@@ -120,7 +140,7 @@ class Factors:
         if isinstance(law, Finite):
             if law.certificate is not None:
                 return law.certificate.family.boundary()
-            return law.probs == 0 if law.reachable is None else None
+            return None if law.given_probs is None else law.given_probs == 0
         if isinstance(law, OneHotCategorical | Multinomial):
             law = law._categorical
         try:

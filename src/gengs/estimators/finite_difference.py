@@ -34,8 +34,6 @@ References:
     | derivatives), https://arxiv.org/abs/1906.10652
 """
 
-from __future__ import annotations
-
 __all__ = ["FiniteDifference"]
 
 import torch
@@ -58,8 +56,6 @@ class FiniteDifference(Estimator):
     """
 
     paper_name = "Finite differences"
-    unbiased = True
-    needs_cost_gradient = False
     needs = "numbers as atoms"
     one_sided = True
     year = 2020
@@ -68,7 +64,7 @@ class FiniteDifference(Estimator):
     def __init__(self, coordinates: int | None = None, samples: int = 1) -> None:
         super().__init__(samples)
         if coordinates is not None:
-            positive_integer(self._name, "coordinates", coordinates)
+            positive_integer(type(self).__name__, "coordinates", coordinates)
         self.coordinates = coordinates
 
     @property
@@ -77,14 +73,11 @@ class FiniteDifference(Estimator):
         return self.samples * (1 + (self.coordinates or 1))
 
     def _estimate(self, cost: Cost, factors: Factors) -> Tensor:
-        if factors.event or has_family_step(factors.law):
-            z = factors.sample(self.samples)
-        else:
-            z = factors.finite.sample(torch.Size([self.samples]))
+        z = factors.sample(self.samples)
         moves = move_factors(factors, z, self.coordinates)
         f = cost(z)  # (S, *batch)
         with torch.no_grad():
-            difference = moves.unfold(cost(moves.values)) - f.detach()
+            difference = cost(moves.values).view_as(moves.step) - f.detach()
         return attach(f.mean(0), (difference * moves.weight).sum(0).mean(0))
 
     def _moves_off_boundaries(self, factors: Factors) -> bool:

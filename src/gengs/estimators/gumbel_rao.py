@@ -16,18 +16,17 @@ and so less bias. The cost must be differentiable.
 References:
     | Rao-Blackwellizing the Straight-Through Gumbel-Softmax Gradient Estimator
     | (Paulus et al., 2021), https://arxiv.org/abs/2010.04838
+    | REBAR (Tucker et al., 2017), https://arxiv.org/abs/1703.07370, appendix C (conditional noise)
 """
 
-from __future__ import annotations
-
-__all__ = ["GumbelRao"]
+__all__ = ["GumbelRao", "conditional_gumbel"]
 
 import torch
 from torch import Tensor
 
-from ..distributions.gumbel import conditional_gumbel
+from ..distributions.gumbel import log_exponential
 from ..distributions.gumbel_softmax import check_temperature, soften
-from .base import Pathwise, positive_integer
+from .base import Pathwise, attach, positive_integer
 from .factors import Factors
 from .temperature import Schedule, temperature_now
 
@@ -53,7 +52,7 @@ class GumbelRao(Pathwise):
         super().__init__(samples)
         check_temperature(temperature_now(temperature))
         self.temperature = temperature
-        self.inner = positive_integer(self._name, "inner", inner)
+        self.inner = positive_integer(type(self).__name__, "inner", inner)
 
     def _draw(self, factors: Factors, shape: torch.Size) -> Tensor:
         tau, law = temperature_now(self.temperature), factors.finite
@@ -63,7 +62,33 @@ class GumbelRao(Pathwise):
             perturbed = conditional_gumbel(law.logits, repeated)  # (K, S, *batch, *factors, n)
         # the perturbed logits, whose noise stays fixed: their derivative is that of the logits
         possible = law.logits > -torch.inf
-        logits = law.logits.where(possible, 0.0)
-        perturbed = perturbed + (logits - logits.detach())
+        perturbed = attach(perturbed, law.logits.where(possible, 0.0))
         relaxed = law.mix(soften(perturbed, tau).mean(0), fixed_atoms=True)
-        return law.at(winner) + (relaxed - relaxed.detach())
+        return attach(law.at(winner), relaxed)
+
+
+def conditional_gumbel(
+    logits: Tensor, winner: Tensor, generator: torch.Generator | None = None
+) -> Tensor:
+    r"""Perturbed logits given their winner, :math:`\tilde z \sim p(z \mid \arg\max z = b)`.
+
+    .. math::
+        \tilde z_b = -\log E_b, \qquad
+        \tilde z_i = -\log(E_i / \pi_i + E_b), \quad i \ne b
+
+    Args:
+        logits: Normalised log-probabilities, of shape ``(*batch, n)``.
+        winner: Indices of the winners, of shape ``(*sample, *batch)``.
+        generator: Where the noise comes from.
+    """
+    n = logits.shape[-1]
+    shape = torch.Size((*winner.shape, n))
+    log_e = log_exponential(shape, logits.dtype, logits.device, generator)
+    index = winner.unsqueeze(-1)
+    log_e_winner = log_e.gather(-1, index)
+    # an impossible atom (logit -inf) gets -inf by the formula; masked so that no NaN flows back
+    possible = torch.isfinite(logits)
+    others = -torch.logaddexp(log_e - logits.where(possible, 0.0), log_e_winner)
+    others = others.where(possible, -torch.inf)
+    is_winner = torch.arange(n, device=logits.device) == index
+    return (-log_e_winner).where(is_winner, others)

@@ -29,8 +29,6 @@ References:
     | (Potapczynski et al., 2020), https://arxiv.org/abs/1912.09588
 """
 
-from __future__ import annotations
-
 __all__ = ["IGR"]
 
 import math

@@ -38,8 +38,6 @@ References:
     | https://arxiv.org/abs/1805.08498
 """
 
-from __future__ import annotations
-
 __all__ = ["MidCDF"]
 
 import torch
@@ -72,7 +70,7 @@ count families and ordered categories; this library for the rest"
 
     def __init__(self, samples: int = 1, debias: int = 0) -> None:
         super().__init__(samples)
-        self.debias = positive_integer(self._name, "debias", debias, least=0)
+        self.debias = positive_integer(type(self).__name__, "debias", debias, least=0)
         self.unbiased = debias > 0
 
     @property
@@ -97,8 +95,6 @@ count families and ordered categories; this library for the rest"
         (slope,) = torch.autograd.grad(f.sum(), z, retain_graph=True)
         moves = move_factors(factors, z.detach(), self.debias)
         there, slope_there = cost.gradient(moves.values)
-        slope_there = slope_there.reshape(*moves.which.shape, -1)
-        slope_there = slope_there.gather(-1, moves.which.unsqueeze(-1)).squeeze(-1)
-        trapezoid = moves.step * (moves.pick(slope) + slope_there) / 2
-        residual = moves.unfold(there) - f - trapezoid
+        trapezoid = moves.step * (moves.pick(slope) + moves.pick(slope_there)) / 2
+        residual = there.view_as(moves.step) - f - trapezoid
         return attach(f.mean(0), (residual.detach() * moves.weight).sum(0).mean(0))

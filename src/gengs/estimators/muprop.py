@@ -17,8 +17,6 @@ References:
     | https://arxiv.org/abs/1511.05176
 """
 
-from __future__ import annotations
-
 __all__ = ["MuProp"]
 
 from torch import Tensor
@@ -36,7 +34,6 @@ class MuProp(Estimator):
     """
 
     paper_name = "MuProp"
-    unbiased = True
     needs_cost_gradient = True
     one_sided = True
     needs = "any law with log_prob and a mean"
@@ -53,13 +50,9 @@ class MuProp(Estimator):
         f = cost(z)  # (S, *batch)
         mu = factors.mean
         f_mu, slope = (x.detach() for x in cost.gradient(mu.detach().unsqueeze(0)))
-        tangent = f_mu + _dot(slope, z - mu.detach(), factors)
-        score = (f.detach() - tangent) * factors.log_prob(z)
-        return attach(f.mean(0), score.mean(0) + _dot(slope[0], mu, factors))
 
+        def along_slope(values: Tensor) -> Tensor:  # over factors and the dimensions of an atom
+            return (slope * values).unsqueeze(-1).flatten(1 + len(factors.batch)).sum(-1)
 
-def _dot(slope: Tensor, values: Tensor, factors: Factors) -> Tensor:
-    """The inner product over factors and the dimensions of an atom."""
-    product = slope * values
-    inner = len(factors.shape) + len(factors.event)
-    return product.flatten(product.dim() - inner).sum(-1) if inner else product
+        score = (f.detach() - f_mu - along_slope(z - mu.detach())) * factors.log_prob(z)
+        return attach(f.mean(0), (score + along_slope(mu)).mean(0))

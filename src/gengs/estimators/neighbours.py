@@ -9,8 +9,6 @@ holds exactly, for any :math:`f`. :mod:`finite_difference` evaluates it as it st
 tensors whose *gradient* is the weight, so that they flow into the law's parameters.
 """
 
-from __future__ import annotations
-
 __all__ = ["Moves", "move_factors"]
 
 from dataclasses import dataclass
@@ -40,15 +38,10 @@ class Moves:
     """The weight of the difference, with gradient, scaled up where not all factors moved."""
 
     def pick(self, per_factor: Tensor) -> Tensor:
-        """Of a number for each factor, ``(S, *batch, *factors)``, those of the moved ones."""
-        lead = self.which.dim() - 1
-        flat = per_factor.reshape(*per_factor.shape[:lead], -1)
-        flat = flat.expand(len(self.which), *flat.shape)
+        """Of a number for each factor, of the draws or of the moved ones, those that moved."""
+        each = per_factor.unflatten(0, (-1, self.which.shape[1])).unsqueeze(-1)
+        flat = each.flatten(self.which.dim()).expand(*self.which.shape, -1)  # (C, S, *batch, F)
         return flat.gather(-1, self.which.unsqueeze(-1)).squeeze(-1)
-
-    def unfold(self, costs: Tensor) -> Tensor:
-        """Costs of the moved draws, ``(C·S, *batch)``, as ``(C, S, *batch)``."""
-        return costs.reshape(self.which.shape)
 
 
 def move_factors(factors: Factors, z: Tensor, coordinates: int | None) -> Moves:

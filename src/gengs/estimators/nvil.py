@@ -21,8 +21,6 @@ References:
     | https://arxiv.org/abs/1402.0030
 """
 
-from __future__ import annotations
-
 __all__ = ["NVIL"]
 
 from math import prod
@@ -56,15 +54,10 @@ class NVIL(Estimator):
 
     paper_name = "NVIL"
     unbiased = False
-    needs_cost_gradient = False
     learns = True
     vmaps = False
     year = 2014
     reference = "Mnih & Gregor, Neural Variational Inference and Learning in Belief Networks"
-
-    mean: Tensor
-    variance: Tensor
-    calls: Tensor
 
     def __init__(
         self,
@@ -81,9 +74,9 @@ class NVIL(Estimator):
         if not 0 <= decay < 1:
             raise ValueError(f"NVIL expects a `decay` in [0, 1), got {decay!r}.")
         self.baseline, self.normalise, self.decay = baseline, normalise, decay
-        self.register_buffer("mean", torch.zeros(()))
-        self.register_buffer("variance", torch.zeros(()))
-        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
+        self.mean: Tensor = nn.Buffer(torch.zeros(()))
+        self.variance: Tensor = nn.Buffer(torch.zeros(()))
+        self.calls: Tensor = nn.Buffer(torch.zeros((), dtype=torch.long))
 
     def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor:
         if inside_transform():

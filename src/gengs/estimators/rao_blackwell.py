@@ -25,8 +25,6 @@ References:
     | (Kool et al., 2020), https://arxiv.org/abs/2002.06043
 """
 
-from __future__ import annotations
-
 __all__ = ["DetRB", "StoRB"]
 
 from abc import abstractmethod
@@ -48,13 +46,11 @@ from .without_replacement import (
 class _SumAndSample(Estimator):
     """Shared by both: weights of joint outcomes that sum to one, and their surrogate."""
 
-    unbiased = True
-    needs_cost_gradient = False
     needs = "any law, as a table of atoms"
     always_shown = ("k",)
 
     def __init__(self, k: int = 4, baseline: bool = False) -> None:
-        super().__init__(samples=positive_integer(self._name, "k", k))
+        super().__init__(samples=positive_integer(type(self).__name__, "k", k))
         self.k, self.baseline = k, baseline
 
     @property

@@ -17,8 +17,6 @@ References:
     | https://openreview.net/forum?id=r1lgTGL5DE
 """
 
-from __future__ import annotations
-
 __all__ = ["REINFORCE", "RLOO"]
 
 import torch
@@ -37,8 +35,6 @@ class REINFORCE(Estimator):
     """
 
     paper_name = "RF"
-    unbiased = True
-    needs_cost_gradient = False
     year = 1992
     reference = "Williams, Simple Statistical Gradient-Following Algorithms"
 
@@ -57,8 +53,6 @@ class RLOO(Estimator):
     """
 
     paper_name = "RF*"
-    unbiased = True
-    needs_cost_gradient = False
     year = 2019
     reference = "Kool et al., Buy 4 REINFORCE Samples, Get a Baseline for Free!"
 

@@ -29,15 +29,13 @@ References:
     | https://arxiv.org/abs/2304.08612
 """
 
-from __future__ import annotations
-
 __all__ = ["ReinMax"]
 
 import torch
 from torch import Tensor
 
 from ..distributions.gumbel_softmax import check_temperature
-from .base import Pathwise
+from .base import Pathwise, attach
 from .factors import Factors
 
 
@@ -73,5 +71,4 @@ class ReinMax(Pathwise):
         log_drawn = log_flat.expand(*index.shape, law.num_atoms).gather(-1, index.unsqueeze(-1))
         log_drawn = log_drawn.reshape(index.shape + (1,) * law.event_dim)
         score = (z - flat_mean.detach()) * log_drawn * (tau / 2)
-        path = score + tau * flat_mean - mean / 2
-        return z + (path - path.detach())
+        return attach(z, score + tau * flat_mean - mean / 2)

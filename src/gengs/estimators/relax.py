@@ -7,7 +7,7 @@ Approximates :math:`\nabla_\theta E_{b \sim q_\theta}[f(b)]` with
     c(z) = \eta f(\sigma_\tau(z)) + r_\rho(z),
 
 :math:`z = \log \pi + g`, :math:`b = \arg\max z`, :math:`\tilde z \sim p(z \mid b)`, the noise of
-:math:`\tilde z` coupled to that of :math:`z` (:mod:`~gengs.estimators.control_variate` has the
+:math:`\tilde z` coupled to that of :math:`z` (:mod:`~gengs.estimators.rebar` has the
 derivation). The small network :math:`r_\rho` sees :math:`\mathrm{softmax}(z)` of all factors at
 once: bounded, and all that :math:`z` says about the draw, as the height of its maximum does not
 depend on which atom won. It starts at zero, so that RELAX starts as REBAR.
@@ -21,8 +21,6 @@ What is said of costs with steps in :mod:`gengs.estimators.rebar` holds here, to
 References:
     | Backpropagation through the Void (Grathwohl et al., 2018), https://arxiv.org/abs/1711.00123
 """
-
-from __future__ import annotations
 
 __all__ = ["RELAX"]
 

@@ -3,8 +3,6 @@
 Arguments are literals (numbers, strings, true/false); nothing is ever evaluated.
 """
 
-from __future__ import annotations
-
 __all__ = ["parse_call", "parse_estimator", "parse_law"]
 
 import ast
@@ -25,8 +23,7 @@ from torch.distributions import (
 )
 
 from ..distributions.skellam import Skellam
-from .base import Estimator
-from .catalogue import ALL
+from . import ALL, Estimator
 
 
 def parse_call(text: str) -> tuple[str, list[Any], dict[str, Any]]:

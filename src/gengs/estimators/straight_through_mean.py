@@ -15,14 +15,12 @@ References:
     | https://arxiv.org/abs/1308.3432
 """
 
-from __future__ import annotations
-
 __all__ = ["StraightThroughMean"]
 
 import torch
 from torch import Tensor
 
-from .base import Pathwise
+from .base import Pathwise, attach
 from .factors import Factors
 
 
@@ -42,5 +40,4 @@ class StraightThroughMean(Pathwise):
 
     def _draw(self, factors: Factors, shape: torch.Size) -> Tensor:
         factors.refuse_learned_atoms()
-        mean = factors.mean
-        return factors.sample(shape) + (mean - mean.detach())
+        return attach(factors.sample(shape), factors.mean)

@@ -13,8 +13,6 @@ After S steps the temperature stays at b. A schedule counts its own steps, like 
 scheduler, and saves the count in its ``state_dict``; called with a step, it is a plain function.
 """
 
-from __future__ import annotations
-
 __all__ = [
     "Constant",
     "Cosine",

@@ -33,8 +33,6 @@ References:
     | (Kool et al., 2020), https://arxiv.org/abs/2002.06043
 """
 
-from __future__ import annotations
-
 __all__ = ["UnOrd", "unordered_weights"]
 
 import math
@@ -57,8 +55,6 @@ class UnOrd(Estimator):
     """
 
     paper_name = "UnOrd"
-    unbiased = True
-    needs_cost_gradient = False
     needs = "any law, as a table of atoms"
     always_shown = ("k",)
     year = 2020

@@ -24,8 +24,6 @@ References:
     | https://arxiv.org/abs/1602.06725
 """
 
-from __future__ import annotations
-
 __all__ = ["VIMCO"]
 
 from math import log
@@ -46,8 +44,6 @@ class VIMCO(Estimator):
     """
 
     paper_name = "VIMCO"
-    unbiased = True
-    needs_cost_gradient = False
     objective = "multi-sample bound"
     year = 2016
     reference = "Mnih & Rezende, Variational Inference for Monte Carlo Objectives"

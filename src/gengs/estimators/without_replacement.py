@@ -15,8 +15,8 @@ the others lie below:
 with :math:`q_i` the probability of the child's prefix. Only sums of positive terms in log space: it
 is as exact for outcomes of probability :math:`e^{-1000}` as for large ones.
 
-*Most likely outcomes* (:func:`most_likely`). Log-probabilities add up, so the best :math:`k` of two
-groups of factors follow from the best :math:`k` of each; groups are merged pairwise.
+*Most likely outcomes* (:func:`most_likely`). The same search without noise: log-probabilities add
+up, so the prefixes of the :math:`k` best outcomes are among the :math:`k` best prefixes.
 
 *Outside of a set* (:func:`sample_outside`). What lies outside of :math:`m` outcomes falls into
 boxes "this prefix of an outcome, then an atom that leaves it, then anything": their masses are
@@ -27,8 +27,6 @@ All work on a batch at once; Python loops over factors only.
 References:
     | Stochastic Beams and Where to Find Them (Kool et al., 2019), https://arxiv.org/abs/1903.06059
 """
-
-from __future__ import annotations
 
 __all__ = [
     "JointOutcomes",
@@ -101,25 +99,15 @@ def most_likely(logits: Tensor, k: int) -> JointOutcomes:
         k: How many; if there are fewer outcomes, all of them.
     """
     with torch.no_grad():
-        table = _flat(logits)
-        factors, n = table.shape[-2:]
-        score, index = table.topk(min(k, n))  # (B, groups, width), groups of one factor each
-        index = index.unsqueeze(-1)  # (B, groups, width, length)
-        while score.shape[1] > 1:
-            if score.shape[1] % 2:  # a group without a choice makes the number even
-                nothing = torch.full_like(score[:, :1, 1:], -torch.inf)
-                only = torch.cat([torch.zeros_like(score[:, :1, :1]), nothing], -1)
-                score = torch.cat([score, only], 1)
-                index = torch.cat([index, torch.zeros_like(index[:, :1])], 1)
-            first, second = _useful_pairs(score.shape[-1], k, score.device)
-            total = score[:, ::2, first] + score[:, 1::2, second]  # (B, groups / 2, pairs)
-            score, chosen = total.topk(min(k, total.shape[-1]))
-            index = torch.cat(
-                [_rows(index[:, ::2], first[chosen]), _rows(index[:, 1::2], second[chosen])], -1
-            )
-        kept = min(k, n**factors)
-        score, index = score[:, 0, :kept], index[:, 0, :kept, :factors]
-    return _finish(logits, index, score)
+        table, n = _flat(logits), logits.shape[-1]
+        best = table.new_zeros(len(table), 1)  # (B, width)
+        steps: list[tuple[Tensor, Tensor]] = []
+        for log_atom in table.unbind(1):
+            child = best.unsqueeze(-1) + log_atom.unsqueeze(1)  # (B, width, n)
+            best, chosen = child.flatten(1).topk(min(k, best.shape[-1] * n))
+            steps.append((chosen // n, chosen % n))
+        index = _trace_back(steps)
+    return _finish(logits, index, best)
 
 
 def sample_outside(logits: Tensor, excluded: Tensor) -> tuple[Tensor, Tensor]:
@@ -185,18 +173,6 @@ def _trace_back(steps: list[tuple[Tensor, Tensor]]) -> Tensor:
         path.append(atom if at is None else atom.gather(-1, at))
         at = parent if at is None else parent.gather(-1, at)
     return torch.stack(path[::-1], -1)
-
-
-def _useful_pairs(width: int, k: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Ranks (i, j) whose sum can be among the ``k`` best: (i + 1)(j + 1) - 1 sums are no worse."""
-    ranks = range(width)
-    pairs = [(i, j) for i in ranks for j in ranks if (i + 1) * (j + 1) <= k]
-    first, second = torch.tensor(pairs, device=device).unbind(-1)
-    return first, second
-
-
-def _rows(index: Tensor, chosen: Tensor) -> Tensor:
-    return index.gather(-2, chosen.unsqueeze(-1).expand(*chosen.shape, index.shape[-1]))
 
 
 def _finish(logits: Tensor, index: Tensor, ranking: Tensor) -> JointOutcomes:

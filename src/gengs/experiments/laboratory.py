@@ -144,7 +144,7 @@ class Measure:
         say(json.dumps(result.to_dict(), indent=2) if self.json else result)
 
     def _estimators(self, cost: Cost, q: Distribution) -> list[Estimator]:
-        from ..estimators.catalogue import ALL
+        from ..estimators import ALL
         from ..estimators.spec import parse_estimator
 
         if self.estimators != ("all",):

@@ -68,12 +68,7 @@ class PyroFinite(CoreFinite, TorchDistributionMixin):  # type: ignore[misc]
 
 
 def truncate(law: Distribution, level: int | None = None, **rule: Any) -> PyroFinite:
-    """:func:`gengs.truncate`, whose result Pyro takes; it has the same arguments.
-
-    Args:
-        law: Any law with a PMF, Pyro's own included.
-        level: Keep the integers 0 … level - 1.
-        rule: Another rule instead: ``low`` and/or ``high``, ``mass``, ``tolerance`` or ``window``.
+    """:func:`gengs.truncate`, whose result Pyro takes; the law may be one of Pyro's own.
 
     Example:
         >>> from pyro.distributions import Poisson
@@ -84,13 +79,7 @@ def truncate(law: Distribution, level: int | None = None, **rule: Any) -> PyroFi
 
 
 class PyroStraightThrough(CoreStraightThrough, TorchDistributionMixin):
-    """:class:`gengs.StraightThrough`, with what Pyro asks of a law.
-
-    Args:
-        temperature: Of the relaxation that lends its gradient.
-        law: As for :class:`gengs.Relaxed`.
-        validate_args: Whether to check the arguments; on by default.
-    """
+    """:class:`gengs.StraightThrough`, with what Pyro asks of a law."""
 
     def log_prob(self, value: Tensor) -> Tensor:
         return _honest(super().log_prob(value), value, self)

@@ -25,12 +25,10 @@ Example:
     (1.8, True)
 """
 
-from __future__ import annotations
-
 __all__ = ["Measurement", "Row", "measure"]
 
 import math
-import time
+import timeit
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -41,9 +39,10 @@ from torch import Tensor
 from torch.distributions import Distribution, Independent
 
 from ..estimators.base import Cost, Estimator
+from ..estimators.checked_cost import leads_to
 from ..estimators.exact import Exact
 from ..estimators.reinforce import RLOO
-from .replicates import leaves_of, pull_back, split_parameters
+from .replicates import Replicates, leaves_of
 from .result import Measurement, Row, row_of
 
 _REFERENCE_DRAWS = 1_000_000
@@ -109,36 +108,29 @@ def independent_gradients(
     estimator: Estimator, cost: Cost, q: Distribution, replicates: int, vectorise: bool = True
 ) -> Tensor:
     """Independent gradients, one per row: (replicates, number of parameters)."""
-    if not vectorise:
-        return torch.stack([_gradient(estimator, cost, q) for _ in range(replicates)])
     parameters = leaves_of(q)
+    if not vectorise:
+        return torch.stack([_gradient(estimator, cost, q, parameters) for _ in range(replicates)])
     rows: list[Tensor] = []
     # side by side as many as keep a table of a few million entries
     at_once = max(1, min(replicates, 2_000_000 // _table_size(q)))
     for start in range(0, replicates, at_once):
         now = min(at_once, replicates - start)
-        law, tensors, originals = split_parameters(q, now)
-        value = estimator.expect(cost, law).sum()
-        gradients = torch.autograd.grad(value, tensors, retain_graph=True, allow_unused=True)
-        if not rows:
-            _require_separate_cost(value, parameters)
-        rows.append(pull_back(gradients, originals, parameters, now))
+        copies = Replicates(q, now)
+        value = estimator.expect(cost, copies.law).sum()
+        if not rows and any(leads_to(value, parameter) for parameter in parameters):
+            # replicates have copies of the law's tensors: what the cost takes from them is not seen
+            raise ValueError(
+                "measure expects a `cost` that depends on the law's parameters through its draws "
+                "only; detach them in the cost, or measure with vectorise=False."
+            )
+        rows.append(copies.gradients(value))
     return torch.cat(rows).double()
-
-
-def _require_separate_cost(value: Tensor, parameters: Sequence[Tensor]) -> None:
-    """Replicates have copies of the law's tensors: what the cost takes from them is not seen."""
-    direct = torch.autograd.grad(value, parameters, retain_graph=True, allow_unused=True)
-    if any(gradient is not None for gradient in direct):
-        raise ValueError(
-            "measure expects a `cost` that depends on the law's parameters through its draws only; "
-            "detach them in the cost, or measure with vectorise=False."
-        )
 
 
 def _exact_gradient(cost: Cost, q: Distribution) -> tuple[Tensor, str]:
     try:
-        return _gradient(Exact(), cost, q), "by enumeration"
+        return _gradient(Exact(), cost, q, leaves_of(q)), "by enumeration"
     except ValueError:
         means = independent_gradients(RLOO(1000), cost, q, _REFERENCE_DRAWS // 1000, False)
         spread = float((means.var(0) / len(means)).sum().sqrt())
@@ -161,7 +153,7 @@ def _warm_up(estimator: Estimator, cost: Cost, q: Distribution, steps: int) -> N
 
 def _price(estimator: Estimator, cost: Cost, q: Distribution) -> tuple[int, float]:
     """How many draws one ``expect`` shows to the cost, and its milliseconds: a median of seven."""
-    shown, times = 0, []
+    shown, parameters = 0, leaves_of(q)
 
     def counted(z: Tensor) -> Tensor:
         nonlocal shown
@@ -169,12 +161,7 @@ def _price(estimator: Estimator, cost: Cost, q: Distribution) -> tuple[int, floa
         return cost(z)
 
     estimator.expect(counted, q)
-    parameters = leaves_of(q)
-    for _ in range(7):
-        start = time.perf_counter()
-        value = estimator.expect(cost, q).sum()
-        torch.autograd.grad(value, parameters, retain_graph=True, allow_unused=True)
-        times.append(time.perf_counter() - start)
+    times = timeit.repeat(lambda: _gradient(estimator, cost, q, parameters), number=1, repeat=7)
     return shown, 1e3 * median(times)
 
 
@@ -191,10 +178,10 @@ def _table_size(q: Distribution) -> int:
     return max(q.batch_shape.numel() * int(atoms), 1)
 
 
-def _gradient(estimator: Estimator, cost: Cost, q: Distribution) -> Tensor:
+def _gradient(
+    estimator: Estimator, cost: Cost, q: Distribution, parameters: Sequence[Tensor]
+) -> Tensor:
     """The gradient in all parameters, flattened; zero where one takes no part."""
     value = estimator.expect(cost, q).sum()
-    gradients = torch.autograd.grad(
-        value, leaves_of(q), retain_graph=True, allow_unused=True, materialize_grads=True
-    )
+    gradients = torch.autograd.grad(value, parameters, retain_graph=True, materialize_grads=True)
     return torch.cat([gradient.flatten() for gradient in gradients]).double()

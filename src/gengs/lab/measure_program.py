@@ -17,8 +17,6 @@ Example:
     True
 """
 
-from __future__ import annotations
-
 __all__ = ["measure_program"]
 
 import inspect

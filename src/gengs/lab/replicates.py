@@ -1,121 +1,89 @@
 """The tensors a law was built from, and copies of a law with separate gradients.
 
 A law is built from leaves (``rate``) through operations (``truncate``). To get many independent
-gradients at once, :func:`split_parameters` gives each replicate its own copy of the law's tables,
-and pulls their gradients back to the leaves in one batched pass.
+gradients at once, :class:`Replicates` gives each replicate its own copy of the law's tables, and
+pulls their gradients back to the leaves in one batched pass.
 """
 
-from __future__ import annotations
+__all__ = ["Replicates", "leaves_of"]
 
-__all__ = ["leaves_of", "pull_back", "split_parameters"]
-
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.graph import get_gradient_edge
 from torch.distributions import Distribution
+
+from ..distributions.tracing import tensors_of
+from ..estimators.checked_cost import graph_of
 
 
 def leaves_of(law: Distribution) -> list[Tensor]:
     """The leaf tensors with a gradient that the law was built from, in a fixed order."""
-    nodes = [get_gradient_edge(tensor).node for tensor in _tensors(law) if tensor.requires_grad]
-    leaves: dict[int, Tensor] = {}
-    seen: set[Any] = set()
-    for node in nodes:  # it grows: breadth first
-        if node not in seen:
-            seen.add(node)
-            if isinstance(leaf := getattr(node, "variable", None), Tensor):
-                leaves[id(leaf)] = leaf
-            nodes += [following for following, _ in node.next_functions if following is not None]
-    return list(leaves.values())
+    nodes = graph_of(*(tensor for *_, tensor in tensors_of(law)))
+    return [node.variable for node in nodes if hasattr(node, "variable")]
 
 
-def pull_back(
-    gradients: Sequence[Tensor | None],
-    originals: Sequence[Tensor],
-    leaves: Sequence[Tensor],
-    replicates: int,
-) -> Tensor:
-    """Gradients of a law's tensors, for each replicate, as gradients of the leaves, one a row.
+class Replicates:
+    """Copies of a law side by side, each with gradients of its own.
 
-    All replicates share the way from the leaves to the tensors: where it is small, its Jacobian
-    is taken once for all of them.
+    Args:
+        law: The law.
+        number: How many copies.
+
+    Attributes:
+        law: The copies, as a law of batch shape ``(number, *batch)``.
     """
-    total = torch.zeros(replicates, sum(leaf.numel() for leaf in leaves))
-    for gradient, original in zip(gradients, originals, strict=True):
-        if gradient is None:  # a law may hold what an estimator did not use
-            continue
-        size = original.numel()
-        if size > replicates:
-            rows = _pulled(original, leaves, gradient)
-        else:
-            basis = torch.eye(size, dtype=original.dtype).reshape(size, *original.shape)
-            jacobian = _pulled(original, leaves, basis)
-            rows = gradient.reshape(replicates, -1).to(jacobian.dtype) @ jacobian
-        total = total.to(rows.dtype) + rows
-    return total
 
+    def __init__(self, law: Distribution, number: int) -> None:
+        self.number, self._leaves = number, leaves_of(law)
+        many, one = (law.expand(torch.Size([n]) + law.batch_shape) for n in (number, 1))
+        pairs = zip(tensors_of(many), tensors_of(one), strict=True)
+        # the same tensor of a single copy has the graph back to what the law was built from
+        self._single = {id(tensor): x for (*_, tensor), (*_, x) in pairs if tensor.requires_grad}
+        self._own: dict[int, Tensor] = {}
+        self.law: Distribution = self._cut(many)
 
-def _pulled(original: Tensor, leaves: Sequence[Tensor], gradients: Tensor) -> Tensor:
-    """Several gradients of one tensor, to the leaves: ``(how many, total size)``."""
-    many = len(gradients)
-    parts = torch.autograd.grad(
-        *(original, list(leaves), gradients),
-        retain_graph=True,
-        allow_unused=True,
-        is_grads_batched=True,
-    )
-    columns = [
-        torch.zeros(many, leaf.numel(), dtype=leaf.dtype)
-        if part is None
-        else part.reshape(many, -1)
-        for part, leaf in zip(parts, leaves, strict=True)
-    ]
-    return torch.cat(columns, -1)
-
-
-def split_parameters(
-    law: Distribution, replicates: int
-) -> tuple[Distribution, list[Tensor], list[Tensor]]:
-    """``replicates`` copies of a law side by side, each with gradients of its own.
-
-    Beside it its leaves, of shape ``(replicates, ...)``, and for each of them the law's own tensor,
-    with the graph back to what it was built from.
-    """
-    expanded = law.expand(torch.Size([replicates]) + law.batch_shape)
-    tensors: list[Tensor] = []
-    originals: list[Tensor] = []
-    twins: dict[int, Any] = {}
-
-    def twin(value: Any, original: Any) -> Any:
-        """A copy of ``value``, a part of the expanded law, beside the same part of the law."""
-        if id(value) in twins:
-            return twins[id(value)]
-        result = value
-        if isinstance(value, Tensor) and value.requires_grad:
-            result = value.detach().clone().requires_grad_()
-            tensors.append(result)
-            originals.append(original)
-        elif isinstance(value, Distribution):
+    def _cut(self, value: Any) -> Any:
+        """A law whose tensors are leaves, one for each tensor that it holds under several names."""
+        if isinstance(value, Distribution):
             result = object.__new__(type(value))
-            # by getattr: what the copy holds, the law may make when asked
-            # aliases last: after `expand`, a law's _param may be another parameter than before
-            for name in sorted(value.__dict__, key=lambda name: name.startswith("_")):
-                made = "probs" if name == "given_probs" else name
-                result.__dict__[name] = twin(value.__dict__[name], getattr(original, made, None))
-        twins[id(value)] = result
-        return result
+            result.__dict__ |= {name: self._cut(part) for name, part in vars(value).items()}
+            return result
+        if id(value) in self._single and id(value) not in self._own:
+            self._own[id(value)] = value.detach().clone().requires_grad_()
+        return self._own.get(id(value), value)
 
-    return twin(expanded, law), tensors, originals
+    def gradients(self, value: Tensor) -> Tensor:
+        """The gradient of ``value`` for each copy, one a row, in the leaves of the law.
 
+        All copies share the way from the leaves to the tensors: where it is small, its Jacobian is
+        taken once for all of them.
+        """
+        own = list(self._own.values())
+        found = torch.autograd.grad(value, own, retain_graph=True, allow_unused=True)
+        total = torch.zeros(self.number, sum(leaf.numel() for leaf in self._leaves))
+        for key, gradient in zip(self._own, found, strict=True):
+            if gradient is None:  # a law may hold what an estimator did not use
+                continue
+            single = self._single[key]
+            size = single.numel()
+            if size > self.number:
+                rows = self._pull_back(single, gradient.reshape(self.number, *single.shape))
+            else:
+                basis = torch.eye(size, dtype=single.dtype).reshape(size, *single.shape)
+                jacobian = self._pull_back(single, basis)
+                rows = gradient.reshape(self.number, -1).to(jacobian.dtype) @ jacobian
+            total = total.to(rows.dtype) + rows
+        return total
 
-def _tensors(law: Distribution) -> list[Tensor]:
-    found: list[Tensor] = []
-    for value in law.__dict__.values():
-        if isinstance(value, Tensor):
-            found.append(value)
-        elif isinstance(value, Distribution):
-            found.extend(_tensors(value))
-    return found
+    def _pull_back(self, single: Tensor, gradients: Tensor) -> Tensor:
+        """Several gradients of one tensor, to the leaves: ``(how many, total size)``."""
+        options = {"retain_graph": True, "allow_unused": True, "is_grads_batched": True}
+        parts = torch.autograd.grad(single, self._leaves, gradients, **options)
+        columns = [
+            gradients.new_zeros(len(gradients), leaf.numel(), dtype=leaf.dtype)
+            if part is None
+            else part.reshape(len(gradients), -1)
+            for part, leaf in zip(parts, self._leaves, strict=True)
+        ]
+        return torch.cat(columns, -1)

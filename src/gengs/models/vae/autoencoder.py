@@ -24,7 +24,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["Autoencoder", "draws_of"]
+__all__ = ["Autoencoder", "draws_of", "floating"]
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -110,18 +110,10 @@ class Autoencoder(nn.Module, ABC):
         """The divergence of posterior and prior, one number per example."""
         return divergence(*self.laws(self._pixels(x))).sum(-1)
 
-    def _pixels(self, x: Tensor, look: bool = True) -> Tensor:
-        """Images as floating numbers between 0 and 1; anything else is an error.
-
-        Without a ``look`` anything else becomes NaN, which is noticed where the loss is looked at.
-        """
-        x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
-        if not validates(self.validate_args):
-            return x
-        outside = ~((x >= 0) & (x <= 1))
-        if not look:
-            return x.masked_fill(outside, torch.nan)
-        if any_of(outside):
+    def _pixels(self, x: Tensor) -> Tensor:
+        """Images as floating numbers between 0 and 1; anything else is an error."""
+        x = floating(x)
+        if any_of(self._outside(x)):
             low, high = x.aminmax()
             are = "some are NaN" if low.isnan() else f"they range from {low:.4g} to {high:.4g}"
             raise ValueError(
@@ -129,6 +121,12 @@ class Autoencoder(nn.Module, ABC):
                 "largest possible one."
             )
         return x
+
+    def _outside(self, x: Tensor) -> Tensor:
+        """Whether some pixel is not between 0 and 1, as a tensor; False where nobody checks."""
+        if not validates(self.validate_args) or not x.numel():
+            return torch.zeros((), dtype=torch.bool, device=x.device)
+        return ~((x.amin() >= 0) & (x.amax() <= 1))  # NaN is neither
 
     def _weight(self, kl_weight: float | None) -> float:
         if kl_weight is not None:
@@ -179,6 +177,11 @@ class Autoencoder(nn.Module, ABC):
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:
             raise ValueError(f"sample_prior expects how many images, but got {n!r}.")
         return torch.sigmoid(self.decode(self.draw_prior(n).unsqueeze(0))[0])
+
+
+def floating(x: Tensor) -> Tensor:
+    """Images as floating numbers."""
+    return x if x.is_floating_point() else x.to(torch.get_default_dtype())
 
 
 def draws_of(law: Distribution, samples: int) -> Tensor:

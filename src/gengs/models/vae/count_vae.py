@@ -43,7 +43,7 @@ from ...estimators.temperature import Schedule
 from ..count_latents import CountLatents
 from ..fixed_prior import Standardise
 from ..posteriors import PosteriorKind
-from .autoencoder import Autoencoder, draws_of
+from .autoencoder import Autoencoder, draws_of, floating
 
 
 class VAE(Autoencoder):
@@ -113,10 +113,12 @@ class VAE(Autoencoder):
         In ``eval()`` mode, and without gradients, the estimator uses exact draws.
         """
         weight = self._weight(kl_weight)
-        if torch.compiler.is_compiling():
-            return self._loss(self._pixels(x), weight)
+        if torch.compiler.is_compiling():  # which has no numbers to look at
+            return self._loss(floating(x), weight)
         try:
-            return self._loss(self._pixels(x, look=False), weight)
+            # wrong pixels become NaN, noticed where the loss is looked at: no look of their own
+            wrong = torch.where(self._outside(x), torch.nan, 0.0)
+            return self._loss(floating(x) + wrong, weight)
         except (ValueError, FloatingPointError):
             self._pixels(x)  # if it is the images' fault, that is what to say
             raise
