@@ -1,5 +1,6 @@
 """One thread per worker, one seed per test, and nothing that outlives a test."""
 
+import builtins
 import signal
 
 import pytest
@@ -19,6 +20,8 @@ def pytest_configure(config):
 def _nothing_leaks():
     """Seed, and put back what a test may have changed for the whole process."""
     dtype, validate = torch.get_default_dtype(), Distribution._validate_args
+    # a docstring's example leaves its last value there; tyro hashes all built-ins when imported
+    vars(builtins).pop("_", None)
     torch.manual_seed(0)
     yield
     torch.set_default_dtype(dtype)

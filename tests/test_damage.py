@@ -127,8 +127,7 @@ def test_a_checkpoint_that_cannot_be_is_refused_with_a_sentence(tmp_path):
         with pytest.raises((checkpoint.CheckpointError, ValueError)) as caught:
             run_toy(folder, machine=replace(MACHINE, resume=True))
         said = str(caught.value)
-        assert "\n" not in said and ("the checkpoint does not fit" in said or "records" in said), (
-            number
-        )
+        refused = f"the checkpoint {folder / 'checkpoint.pt'} does not fit this task: "
+        assert "\n" not in said and (refused in said or "records" in said), number
     checkpoint.save(folder / "checkpoint.pt", clean)
     run_toy(folder, machine=replace(MACHINE, resume=True))

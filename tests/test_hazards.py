@@ -13,9 +13,11 @@ from torch.distributions import (
     Geometric,
     NegativeBinomial,
     Poisson,
+    constraints,
 )
 
 import gengs
+from gengs.distributions import tracing
 from gengs.distributions.families import family_of
 from gengs.distributions.gumbel import log_exponential
 
@@ -223,6 +225,14 @@ def test_huge_support_is_refused_before_it_is_allocated():
         gengs.truncate(Poisson(torch.ones(2000, 3000)), 1_000_000)
 
 
+def test_only_tables_from_a_quarter_gib_on_look_for_free_memory(monkeypatch):
+    monkeypatch.setattr(tracing, "_free_bytes", lambda device: 0.0)
+    large, cpu = torch.Size([2**20]), torch.device("cpu")  # four copies of 2^20 × 16 × 4 bytes
+    with pytest.raises(ValueError, match=r"about 0\.2 GiB to relax, but 0\.0 GiB are free"):
+        tracing.require_memory(large, 16, torch.float32, cpu)
+    tracing.require_memory(large, 15, torch.float32, cpu)
+
+
 def test_huge_window_search_is_refused_before_it_is_allocated():
     rates = torch.ones(100_000)
     rates[0] = 1e8
@@ -256,6 +266,19 @@ def test_nan_logits_are_errors_when_validating(torch_validation_off):
         logits = torch.tensor([0.0, bad])
         with pytest.raises(ValueError, match=r"`logits` without NaN or \+inf"):
             gengs.Finite(torch.arange(2), logits=logits, validate_args=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_negative_probabilities_are_errors_when_validating(dtype, torch_validation_off):
+    law = Categorical(torch.tensor([-0.5, 1.5], dtype=dtype))
+    with pytest.raises(ValueError, match=r"Categorical expects `probs` .* Simplex\(\)"):
+        gengs.truncate(law, validate_args=True)
+
+
+def test_half_precision_need_not_sum_to_one_to_six_digits(torch_validation_off):
+    law = Categorical(torch.linspace(0.1, 1, 98).bfloat16())
+    assert not constraints.simplex.check(law.probs)
+    gengs.truncate(law, validate_args=True)
 
 
 def test_negative_rate_is_an_error_when_validating(torch_validation_off):

@@ -83,6 +83,23 @@ def test_different_atoms_are_refused():
         kl_divergence(gengs.Finite(K, probs=Q), gengs.Finite(K[:2], probs=P[:2]))
 
 
+def test_different_windows_are_refused():
+    law = Poisson(torch.tensor([2.0, 2.5], dtype=torch.float64))
+    cut, longer = gengs.truncate(law, 3), gengs.truncate(law, 4)
+    later = gengs.truncate(law, low=1, high=3)
+    by_hand = gengs.Finite(K + 1, probs=P)
+    each = gengs.Window(torch.tensor([0, 1]), 3, allowed=0.5)
+    for q, p in [(cut, later), (cut, by_hand), (cut, gengs.truncate(law, window=each))]:
+        for pair in [(q, p), (p, q)]:
+            with pytest.raises(ValueError, match="same atoms, but the atoms differ"):
+                kl_divergence(*pair)
+    with pytest.raises(ValueError, match=r"3 atoms .* and 4"):
+        kl_divergence(cut, longer)
+    same = gengs.Finite(K, probs=cut.probs)
+    for pair in [(cut, same), (same, cut), (cut, cut.expand((2,)))]:
+        torch.testing.assert_close(kl_divergence(*pair), torch.zeros(2, dtype=torch.float64))
+
+
 def test_divergence_against_an_infinite_law():
     q = gengs.Finite(K, probs=Q)
     rate = torch.tensor(1.5, dtype=torch.float64)

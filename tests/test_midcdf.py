@@ -15,7 +15,7 @@ from torch.distributions import (
 
 import gengs
 from gengs import Finite, MidCDF, Skellam, midcdf_sample, truncate
-from gengs.draws.ordered_table import midcdf_from_table
+from gengs.draws.ordered_table import midcdf_from_table, move_in_table
 from gengs.lab.testing import check_estimator
 
 
@@ -280,3 +280,16 @@ def test_it_drops_into_a_model_in_one_line():
 def test_bad_settings(debias):
     with pytest.raises(ValueError, match="debias"):
         MidCDF(debias=debias)
+
+
+def test_a_draw_beyond_the_atoms_moves_as_the_nearest_one():
+    logits = torch.randn(5, dtype=torch.float64, requires_grad=True)
+
+    def slope(z):
+        moved = move_in_table(Finite(torch.arange(5), logits=logits), torch.tensor([z]))
+        assert moved.item() == z
+        return torch.autograd.grad(moved.sum(), logits)[0]
+
+    assert slope(4.0).abs().sum() > 0 and slope(0.0).abs().sum() > 0
+    assert torch.equal(slope(20.0), slope(4.0))
+    assert torch.equal(slope(-3.0), slope(0.0))

@@ -44,6 +44,26 @@ def test_exact_once_every_outcome_is_summed(kind):
         )
 
 
+@pytest.mark.parametrize("kind", BOTH)
+def test_one_outcome_is_a_plain_draw(kind):
+    """Its cost, and its cost times the gradient of its log-probability."""
+    logits = torch.randn(5, 2, 3, dtype=torch.float64, requires_grad=True)
+    q = Independent(Categorical(logits=logits), 1)
+    drawn = []
+
+    def cost(z):
+        drawn.append(z)
+        return torch.sin(z.sum(-1) + z[..., 0]).double()
+
+    value = kind(1).expect(cost, q)
+    z = drawn[0]  # (1, 5, 2)
+    torch.testing.assert_close(value, cost(z)[0])
+    torch.testing.assert_close(
+        *torch.autograd.grad(value.sum(), logits, retain_graph=True),
+        *torch.autograd.grad((cost(z) * q.log_prob(z)).sum(), logits),
+    )
+
+
 def test_known_order_of_variances():
     """Truncated Poisson(3), 12 atoms, (z - 2.6)².
 

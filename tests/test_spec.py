@@ -40,7 +40,7 @@ def test_an_estimator_takes_its_settings():
     estimator = parse_estimator("gengs(0.25, hard=True)")
     assert isinstance(estimator, gengs.GenGS)
     assert (estimator.temperature, estimator.hard) == (0.25, True)
-    with pytest.raises(ValueError, match=r"there is no estimator 'RLO'; did you mean rloo\?"):
+    with pytest.raises(ValueError, match=r"there is no estimator 'RLO'; did you mean RLOO\?"):
         parse_estimator("RLO(4)")
 
 

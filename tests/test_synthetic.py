@@ -179,7 +179,7 @@ def test_a_run_repeats_to_the_byte_resumes_and_prints_a_table(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--estimators", "GenGZ"], "did you mean gengs"),
+        (["--estimators", "GenGZ"], "did you mean GenGS"),
         (["--estimators", "RF", "RF"], "each estimator once"),
         (["--estimators", "EAT", "--law", "binomial"], "can serve the binomial law"),
         (["--seeds", "1"], "at least 2 for --seeds"),

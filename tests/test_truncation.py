@@ -14,9 +14,11 @@ from torch.distributions import (
     MixtureSameFamily,
     NegativeBinomial,
     Poisson,
+    constraints,
 )
 
 import gengs
+from gengs.distributions.truncation import as_finite
 
 double = torch.float64
 
@@ -145,14 +147,15 @@ def test_mean_error_looks_no_further_than_the_mass(monkeypatch):
     assert sum(asked) < 1000  # of the million integers at which it gives up
 
 
+class Shifted(Poisson):
+    """A Poisson count plus one."""
+
+    def log_prob(self, value):
+        inside = Poisson(self.rate).log_prob((value - 1).clamp_min(0))
+        return inside.where(value >= 1, -torch.inf)
+
+
 def test_subclass_with_a_pmf_of_its_own_is_asked_for_it():
-    class Shifted(Poisson):
-        """A Poisson count plus one."""
-
-        def log_prob(self, value):
-            inside = super().log_prob((value - 1).clamp_min(0))
-            return inside.where(value >= 1, -torch.inf)
-
     q = gengs.truncate(Shifted(torch.tensor(2.0, dtype=double)), 20)
     assert q.mean.item() == pytest.approx(3, abs=1e-6)
 
@@ -182,6 +185,15 @@ def test_widest_element_sets_the_level_of_a_mass():
     rates = (0.1, 3.0, 11.0)
     q = gengs.truncate(poisson(*rates), mass=0.99)
     assert q.num_atoms == max(algorithm_2(poisson(rate), 0.99) for rate in rates)
+
+
+def test_mass_is_counted_from_the_smallest_value():
+    class FromOne(Shifted):
+        support = constraints.positive_integer
+
+    q = gengs.truncate(FromOne(torch.tensor(6.0, dtype=double)), mass=0.99)
+    assert q.atoms[0] == 1
+    assert q.num_atoms == algorithm_2(poisson(6.0), 0.99)
 
 
 def test_mass_stays_within_a_finite_support():
@@ -252,6 +264,23 @@ def test_window_of_a_binomial_batch_stays_inside_the_support():
     q = gengs.truncate(law, tolerance=1e-6)
     assert (q.certificate.lost_mass <= 1e-6).all()
     torch.testing.assert_close(q.probs.sum(-1), torch.ones(2))
+
+
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-6])
+@pytest.mark.parametrize("rates", [[2.0], [0.5, 7.0], [100.0, 130.0], [900.0, 1000.0], [1e4]])
+def test_one_window_for_all_loses_half_of_the_tolerance_on_each_side(rates, tolerance):
+    """The smallest that does; from 0 on, where the least element lies near it."""
+    window = as_finite(poisson(*rates), tolerance).certificate.window
+    low = scipy.stats.poisson(min(rates)).ppf(tolerance / 2) if min(rates) > 500 else 0
+    high = scipy.stats.poisson(max(rates)).isf(tolerance / 2)
+    assert (window.low, window.size) == (low, high - low + 1)
+
+
+def test_one_window_for_all_has_two_atoms_and_is_not_much_wider_than_their_own():
+    assert as_finite(poisson(1e-9)).certificate.window.size == 2
+    apart = as_finite(poisson(1.0, 1000.0), 1e-3).certificate.window
+    each = gengs.truncate(poisson(1.0, 1000.0), tolerance=1e-3).certificate.window
+    assert torch.equal(apart.low, each.low) and apart.size == each.size < 300
 
 
 # -------------------------------------------------------------------------------- reuse and drift

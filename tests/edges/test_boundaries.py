@@ -18,6 +18,7 @@ slope belongs to an atom that has probability zero and is never drawn. The rule,
 """
 
 import warnings
+from contextlib import suppress
 
 import pytest
 import torch
@@ -109,6 +110,18 @@ def test_the_draw_moves_by_the_whole_slope(case):
     assert complaint(answer, case.reference().expectation(cost)) is None
 
 
+@pytest.mark.filterwarnings("ignore:Anomaly Detection", "ignore:.*boundary")
+@cases
+@pytest.mark.parametrize("name", ["Exact", "GenGS", "MidCDF", "RLOO"])
+def test_anomaly_detection_finds_no_nan_on_the_way(name, case):
+    """Not even where it is masked later: it would stop whoever looks for a NaN of their own."""
+    setting = SETTINGS[name]
+    # some refuse to differentiate in a total_count
+    with torch.autograd.detect_anomaly(), suppress(TypeError):
+        value = setting.make().expect(case.cost(setting.cost), case.build(**case.tensors(4)))
+        value.sum().backward()
+
+
 ZERO, ONE = 0.0, 1.0
 SLOPES = {
     "Bernoulli(0)": (lambda p: Bernoulli(p), ZERO, 1.0),
@@ -131,6 +144,16 @@ def test_dz_of_a_sure_draw(build, at, slope):
     (found,) = torch.autograd.grad(z, parameter, allow_unused=True)
     assert found is not None
     assert abs(found.item() - slope) < 1e-6
+
+
+@pytest.mark.parametrize("name", sorted(set(SLOPES) - {"Binomial(n = 0, .3)"}))
+def test_the_mean_of_a_sure_table(name):
+    """With room on both sides of the neighbour that gets the probability."""
+    build, at, slope = SLOPES[name]
+    parameter = torch.tensor(at, requires_grad=True)
+    mean = gengs.truncate(build(parameter), low=-4, high=11).mean
+    (found,) = torch.autograd.grad(mean, parameter)
+    assert abs(found.item() - slope) < 1e-5
 
 
 def test_one_side_for_a_quadratic_cost_is_off_by_half_a_curvature():

@@ -32,7 +32,7 @@ draw from a tail would otherwise divide the rounding errors of the bulk by its o
 
 from __future__ import annotations
 
-__all__ = ["VALLEY", "NotTwice", "midcdf_from_table", "move_in_table", "stratified_uniforms"]
+__all__ = ["NOT_TWICE", "VALLEY", "midcdf_from_table", "move_in_table", "stratified_uniforms"]
 
 from typing import Any
 
@@ -43,9 +43,15 @@ from torch.nn.functional import threshold
 from ..distributions.finite import Finite
 from ..distributions.inverse_cdf import inverse_cdf_index, pick
 from ..distributions.tails import atoms_first
+from .once_differentiable import OnceDifferentiable
 
 VALLEY = 0.01
 """How rare an atom must be, beside the mode and the mass on both sides, to be bridged."""
+
+NOT_TWICE = (
+    "the mid-CDF gradient of a table has no second derivative, as an atom's index has none; use "
+    "the law itself (Poisson, Binomial, ...), whose closed form has one."
+)
 
 
 def midcdf_from_table(law: Finite, shape: torch.Size, valley: float = VALLEY) -> Tensor:
@@ -97,14 +103,12 @@ def move_in_table(law: Finite, z: Tensor) -> Tensor:
     atoms, probs = _in_order(law)
     fixed, last = probs.detach(), law.num_atoms - 1
     index = (atoms.detach() < z.unsqueeze(-1)).sum(-1).clamp_max(last)
-    if atoms.requires_grad:
-        z = pick(atoms, index)
-    elif not z.is_floating_point():
-        z = z.to(atoms.dtype)
-    if not probs.requires_grad:
-        return z
-    upper = pick(fixed.cumsum(-1) - fixed / 2, index) > 0.5
-    return _FollowTable.apply(z, probs, index, upper, atoms.detach(), VALLEY)
+    nearest = pick(atoms, index)
+    beyond = z - nearest.detach()
+    if probs.requires_grad:
+        upper = pick(fixed.cumsum(-1) - fixed / 2, index) > 0.5
+        nearest = _FollowTable.apply(nearest, probs, index, upper, atoms.detach(), VALLEY)
+    return nearest + beyond
 
 
 def _in_order(law: Finite) -> tuple[Tensor, Tensor]:
@@ -149,7 +153,7 @@ class _FollowTable(torch.autograd.Function):
             moved = moved.sum_to_size(probs.shape)
         moved = moved.reshape(probs.shape).to(probs.dtype)
         if torch.is_grad_enabled():
-            moved = NotTwice.apply(moved, grad, probs)
+            moved = OnceDifferentiable.apply(moved, NOT_TWICE, grad, probs)
         # learned atoms move with the one that was drawn
         return grad, moved, None, None, None, None
 
@@ -192,24 +196,3 @@ def _kept(probs: Tensor, valley: float) -> Tensor:
     sides = torch.minimum(cdf, cdf[-1] - cdf).to(probs.dtype)
     excess = probs - sides * (valley * probs.amax(0))
     return excess.clamp_min_(0.0).sign_()  # five times as fast as a mask that becomes a number
-
-
-class NotTwice(torch.autograd.Function):
-    """The first argument; differentiating it in any of the others raises."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(gradient: Tensor, grad: Tensor, logits: Tensor) -> Tensor:
-        return gradient.clone()
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        raise RuntimeError(
-            "the mid-CDF gradient of a table has no second derivative, as an atom's index has none;"
-            " use the law itself (Poisson, Binomial, ...), whose closed form has one."
-        )

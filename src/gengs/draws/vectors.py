@@ -39,7 +39,8 @@ from ..distributions.finite import Finite
 from ..distributions.multinomial import OneHot
 from ..distributions.tails import was_given
 from .count_slopes import moved, nonzero
-from .ordered_table import NotTwice
+from .once_differentiable import OnceDifferentiable
+from .ordered_table import NOT_TWICE
 from .rsample import STAGES, Stages
 
 # -------------------------------------------------------------------------------- counts in boxes
@@ -168,7 +169,7 @@ class _MovedAtom(torch.autograd.Function):
         slope = slope.scatter_add(-1, index, drawn)
         slope = slope.sum_to_size(probs.shape).to(probs.dtype)
         if torch.is_grad_enabled():
-            slope = NotTwice.apply(slope, grad, probs)
+            slope = OnceDifferentiable.apply(slope, NOT_TWICE, grad, probs)
         return grad, slope, None, None
 
 

@@ -133,12 +133,15 @@ class NVIL(Estimator):
 
 
 class _Perceptron(nn.Module):
-    """One hidden layer; lazy, so that an optimiser can have it before the first context is seen."""
+    """One hidden layer; lazy, so that an optimiser can have it before the first context is seen.
+
+    All weights are drawn at the first call, so that whoever seeds before it repeats them.
+    """
 
     def __init__(self, hidden: int = 64) -> None:
         super().__init__()
         self.first: nn.Linear = nn.LazyLinear(hidden)
-        self.last = nn.Linear(hidden, 1)
+        self.last: nn.Linear = nn.LazyLinear(1)
 
     def forward(self, context: Tensor) -> Tensor:
         if not isinstance(self.first, nn.LazyLinear):

@@ -7,7 +7,7 @@ __all__ = ["parse_call", "parse_estimator", "parse_law"]
 
 import ast
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
@@ -54,8 +54,8 @@ def parse_estimator(text: str) -> Estimator:
         RLOO(samples=4)
     """
     name, arguments, named = parse_call(text)
-    kinds = {kind.__name__.lower(): kind for kind in ALL}
-    kind = kinds[_known(name, kinds, "estimator", [kind.__name__ for kind in ALL])]
+    kinds = {kind.__name__: kind for kind in ALL}
+    kind = kinds[_known(name, kinds, "estimator")]
     try:
         return kind(*arguments, **named)
     except (TypeError, ValueError, OverflowError) as error:
@@ -95,7 +95,7 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
     """
     head, bracket, tail = text.partition("(")
     name, arguments, named = parse_call(head.replace("-", "").replace("_", "") + bracket + tail)
-    fields, ranges, kind = _LAWS[_known(name, _LAWS, "law", _LAWS)]
+    fields, ranges, kind = _LAWS[_known(name, _LAWS, "law")]
     if len(arguments) + len(named) != len(fields) or set(named) - set(fields[len(arguments) :]):
         raise ValueError(f"expected {head.lower()}({', '.join(fields)}), but got {_shown(text)}.")
     numbers = dict(zip(fields, arguments, strict=False)) | named
@@ -129,10 +129,11 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= 80 else f"{text[:80]}…")
 
 
-def _known(name: str, known: Iterable[str], what: str, shown: Iterable[str]) -> str:
+def _known(name: str, known: Collection[str], what: str) -> str:
+    """The one of the ``known`` names that was typed, in any case and with or without hyphens."""
     options = {option.lower().replace("-", ""): option for option in known}
     if name.lower() in options:
         return options[name.lower()]
     near = difflib.get_close_matches(name.lower(), options, n=1)
     end = f"; did you mean {options[near[0]]}?" if near else "."
-    raise ValueError(f"there is no {what} {name!r}{end} The {what}s are: {', '.join(shown)}.")
+    raise ValueError(f"there is no {what} {name!r}{end} The {what}s are: {', '.join(known)}.")

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..draws.ordered_table import NotTwice
+from ..draws.once_differentiable import OnceDifferentiable
 from .sample_site import Site
 
 
@@ -75,19 +75,14 @@ class _Score(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        result: Tensor = _Once.apply(grad, grad, *ctx.saved_tensors)
+        result: Tensor = OnceDifferentiable.apply(grad, _NOT_TWICE, *ctx.saved_tensors)
         return result
 
 
-class _Once(NotTwice):
-    """The first argument; differentiating it in any of the others raises."""
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        raise RuntimeError(
-            "the score rule of gengs.differentiable has no second derivative: that of its estimate "
-            "is no estimate of the second; the path has one, where its draws have closed forms."
-        )
+_NOT_TWICE = (
+    "the score rule of gengs.differentiable has no second derivative: that of its estimate is no "
+    "estimate of the second; the path has one, where its draws have closed forms."
+)
 
 
 def require_replicates(

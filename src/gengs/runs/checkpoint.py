@@ -107,10 +107,13 @@ def snapshot(task: Task, world: int) -> dict[str, Any]:
     }
 
 
-def restore(task: Task, state: Mapping[str, Any], rank: int, world: int, steps: int) -> None:
+def restore(
+    task: Task, state: Mapping[str, Any], rank: int, world: int, steps: int, file: Path
+) -> None:
     """Put a task back to where its checkpoint was made, at most ``steps`` steps after its start.
 
-    ``state`` has ``step``, ``count``, ``records``, ``sums``, and the :func:`snapshot` as ``task``.
+    ``state`` has ``step``, ``count``, ``records``, ``sums``, and the :func:`snapshot` as ``task``;
+    it was read from ``file``, which an error names.
 
     Raises:
         CheckpointError: If it is of another task or number of processes, or cannot be at all.
@@ -138,7 +141,7 @@ def restore(task: Task, state: Mapping[str, Any], rank: int, world: int, steps: 
         restore_random_state(then["random"][rank])
     except (ValueError, RuntimeError, TypeError, LookupError, AttributeError, OverflowError) as e:
         what = f"no {e}" if isinstance(e, KeyError) else " ".join(str(e).split())
-        raise CheckpointError(f"the checkpoint does not fit this task: {what}") from e
+        raise CheckpointError(f"the checkpoint {file} does not fit this task: {what}") from e
 
 
 def _check_plain(value: object, where: str) -> None:

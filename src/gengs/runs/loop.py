@@ -87,16 +87,17 @@ class Loop:
             task.step(task.data.batch(0, 0, 1))
         self.module, *self.optimizers = fabric.setup(TaskModule(task), *task.optimizers)
         seed_everything(self.seed, self.rank)
-        state = None
-        if run is not None and (run.path / "checkpoint.pt").exists():
-            state = checkpoint.load(run.path / "checkpoint.pt")
-        state = fabric.broadcast(state)
-        if state is not None:
-            restore(task, state, self.rank, self.world, training.steps)
+        saved = None
+        if run is not None and (file := run.path / "checkpoint.pt").exists():
+            saved = file, checkpoint.load(file)
+        saved = fabric.broadcast(saved)
+        if saved is not None:
+            file, state = saved
+            restore(task, state, self.rank, self.world, training.steps, file)
             self.step, self.sums, self.count = state["step"], state["sums"], state["count"]
             self.saved = self.step
         if run is not None:
-            run.records.rewind(0 if state is None else state["records"])
+            run.records.rewind(0 if saved is None else state["records"])
 
     def go(self, asked: Event) -> bool:
         """Make all steps that are left; whether nobody interrupted."""

@@ -1,0 +1,31 @@
+"""Gradients that must not be differentiated again, with the reason in the error.
+
+torch's own decorator ``once_differentiable`` cannot say why, and does not go with vmap.
+"""
+
+from __future__ import annotations
+
+__all__ = ["OnceDifferentiable"]
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class OnceDifferentiable(torch.autograd.Function):
+    """A gradient as it is; differentiating it in what it was ``made_of`` raises with ``why``."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(gradient: Tensor, why: str, *made_of: Tensor) -> Tensor:
+        return gradient.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.why = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        raise RuntimeError(ctx.why)
