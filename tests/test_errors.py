@@ -193,7 +193,7 @@ def test_rules_that_read_values_say_so_under_vmap(rule, torch_validation_off):
     ("estimator", "cost", "rate", "kind"),
     [
         (gengs.RLOO(2), torch.square, 0.0, gengs.BoundaryWarning),
-        (gengs.REBAR(8), lambda z: z.floor() + 0 * z, 2.0, gengs.StepCostWarning),
+        (gengs.REBAR(8), lambda z: (99 * z).floor() + 0 * z, 2.0, gengs.StepCostWarning),
     ],
     ids=["boundary", "steps"],
 )

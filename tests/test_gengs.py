@@ -64,7 +64,7 @@ def test_the_variants_of_the_paper():
 
 
 def test_a_schedule_is_read_at_each_call():
-    schedule = gengs.temperature.Linear(5.0, 1e-4, steps=2)
+    schedule = gengs.temperature.Linear(5.0, 1e-8, steps=2)
     estimator = GenGS(schedule)
     rate = torch.full((500,), 3.0, requires_grad=True)
     seen = []
