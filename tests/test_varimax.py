@@ -127,10 +127,14 @@ def test_turned_topics_of_a_real_corpus_are_coherent():
     train, test = load_corpus("sample")
     found = {}
     for turn in (True, False):
-        model = gengs.TopicModel(20, hidden=(64,), max_iter=15, random_state=0, turn=turn)
-        words = [topic.words for topic in model.fit(train).topics()]
-        found[turn] = np.mean(npmi(words, train)), topic_diversity(words), model.perplexity(test)
-    # two seeds differ by 0.03 in coherence, by 0.05 in diversity and by a per cent in perplexity
-    assert found[True][0] > max(0.3, found[False][0] + 0.04)  # 0.35 and 0.28
+        runs = []
+        for seed in (0, 1):
+            model = gengs.TopicModel(20, hidden=(64,), max_iter=15, random_state=seed, turn=turn)
+            words = [topic.words for topic in model.fit(train).topics()]
+            runs.append((npmi(words, train).mean(), topic_diversity(words), model.perplexity(test)))
+        found[turn] = np.mean(runs, 0)
+    # Means of two seeds: not turned, the coherence of seeds 0 to 3 is 0.29, 0.16, 0.20 and 0.25, so
+    # that turning gains 0.02 to 0.18. Turned seeds differ by 0.03, by 0.03 in diversity.
+    assert found[True][0] > max(0.3, found[False][0] + 0.04)  # 0.33 and 0.23
     assert found[True][1] > found[False][1] + 0.1
     assert found[True][2] < 1.02 * found[False][2]
