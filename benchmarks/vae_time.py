@@ -86,9 +86,9 @@ def seconds_to(target: float, curve: Curve, per_step: float) -> str:
         return ""
     at = below[0]
     if at == 0:
-        return f"< {steps[0] * per_step:.0f}"
+        return f"< {steps[0] * per_step:.1f}"
     share = (values[at - 1] - target) / (values[at - 1] - values[at])
-    return f"{(steps[at - 1] + share * (steps[at] - steps[at - 1])) * per_step:.0f}"
+    return f"{(steps[at - 1] + share * (steps[at] - steps[at - 1])) * per_step:.1f}"
 
 
 def draw(curves: dict[str, tuple[Curve, float]], path: Path) -> None:
@@ -150,7 +150,7 @@ def main() -> None:
         cells = [seconds_to(target, curve, pace) for target in TARGETS]
         last, value = [*curve.items()][-1]
         label, seeds = name.replace("*", r"\*"), len(found[name][1])
-        ends = f"{last * pace:.0f} | {value:.2f}"
+        ends = f"{last * pace:.1f} | {value:.2f}"
         print(f"| {label} | {seeds} | {1e3 * pace:.1f} | {' | '.join(cells)} | {ends} |")
 
 
