@@ -358,3 +358,10 @@ def test_one_atom_has_all_the_mass(law):
     one = gengs.truncate(law, 1, validate_args=False)
     assert one.logits.tolist() == [[0.0], [0.0]]
     assert one.sample().tolist() == one.mean.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("bad", [torch.nan, -0.5])
+def test_half_precision_probabilities_are_looked_at_one_by_one(bad, torch_validation_off):
+    probs = torch.tensor([0.5, bad, 0.5], dtype=torch.float16)
+    with pytest.raises(ValueError, match="`probs`"):
+        gengs.truncate(Categorical(probs=probs), validate_args=True)

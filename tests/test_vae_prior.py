@@ -12,6 +12,7 @@ import gengs
 from gengs.experiments.vae import VaeConfig, _model
 from gengs.models import VAE
 from gengs.models.count_latents import CountLatents
+from gengs.models.fixed_prior import FixedPrior
 
 
 def model(prior, posterior="explicit", **settings):
@@ -138,3 +139,11 @@ def test_a_prior_has_the_papers_level_however_it_is_typed(prior):
 def test_a_prior_that_the_paper_has_no_level_for():
     with pytest.raises(ValueError, match=r"expected a --level for the prior 'poisson\(4\)'"):
         _model(VaeConfig(prior="poisson(4)"), gengs.MidCDF(), 784)
+
+
+def test_a_fixed_prior_follows_buffers_that_are_swapped():
+    prior = FixedPrior(gengs.truncate(Poisson(2.0), 12))
+    other = {"logits": gengs.truncate(Poisson(5.0), 12).logits}
+    swapped = torch.func.functional_call(prior, other, ())
+    assert swapped.mean == pytest.approx(5.0, abs=0.02)
+    assert prior().mean == pytest.approx(2.0, abs=0.02)

@@ -294,9 +294,9 @@ def _constrained(family: Family) -> Iterator[tuple[str, str, Tensor, constraints
         # torch's checks cannot take an empty tensor
         if constraint is None or constraints.is_dependent(constraint) or not value.numel():
             continue
-        # half precision sums to 1 up to three digits, torch asks for six
-        if constraint is not constraints.simplex or value.dtype.itemsize >= 4:
-            yield type(law).__name__, name, value, constraint
+        if constraint is constraints.simplex and value.dtype.itemsize < 4:
+            constraint = constraints.nonnegative  # halves sum to 1 up to three digits, torch's six
+        yield type(law).__name__, name, value, constraint
 
 
 def _check_parameters(family: Family) -> None:

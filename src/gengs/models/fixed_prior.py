@@ -65,20 +65,10 @@ class FixedPrior(_WideBuffers):
                 "gives the law."
             )
 
-        self.law = self._made()
-
-    def _made(self) -> Distribution:
+    def forward(self) -> Distribution:
+        """The law, of the buffers as they are: ``functional_call`` may have put others there."""
         law: Distribution = self.kind(**dict(self.named_buffers()), validate_args=False)
         return law
-
-    def _apply(self, fn: Any, recurse: bool = True) -> FixedPrior:
-        super()._apply(fn, recurse)
-        self.law = self._made()
-        return self
-
-    def forward(self) -> Distribution:
-        """The law."""
-        return self.law
 
 
 class Standardise(_WideBuffers):
