@@ -10,7 +10,7 @@ from torch.distributions import Poisson, kl_divergence
 import gengs
 from gengs import GenGS, midcdf_sample, truncate
 from gengs.distributions.families import family_of
-from gengs.distributions.tails import log_poisson_tail
+from gengs.distributions.poisson import log_poisson_tail
 
 double = torch.float64
 RATES = torch.logspace(-6, 4, 401, dtype=double)

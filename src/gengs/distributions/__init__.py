@@ -17,7 +17,7 @@ __all__ = [
     "truncate",
 ]
 
-from . import binomials, kl  # noqa: F401 (they register their formulas)
+from . import binomials, kl, poisson  # noqa: F401 (they register their formulas)
 from .finite import Finite
 from .relaxed import Relaxed, StraightThrough, gumbel_relax
 from .relaxed_multinomial import RelaxedMultinomial

@@ -7,8 +7,6 @@ r"""The closed forms of binomials and negative binomials: trials, and tails by t
 They run in ``float64``: a million times a logarithm, its rounding to ``float32`` would show.
 """
 
-from __future__ import annotations
-
 __all__: list[str] = []
 
 from abc import ABC, abstractmethod

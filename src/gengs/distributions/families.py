@@ -35,16 +35,12 @@ from torch.distributions import (
     Categorical,
     Distribution,
     Geometric,
-    Poisson,
 )
 from torch.distributions.utils import lazy_property
 
 from .supports import integer_support
 from .tails import (
-    atoms_first,
     log1mexp,
-    log_poisson_table,
-    log_poisson_tail,
     log_success_and_failure,
     log_sum,
     log_sum_above,
@@ -114,6 +110,22 @@ class Family:
         """``log P(X >= a)`` where all the mass before ``a`` is at hand, as a log-PMF."""
         return self.log_at_least(a)
 
+    def log_clipped(self, k: Tensor, first: int | None) -> Tensor:
+        """The log-PMF of ``clip(X, k[0], k[-1])``.
+
+        Args:
+            k: Two consecutive integers or more, ``(n,)`` or ``(*batch, n)``.
+            first: ``k[0]``, where that is one for all and no mass lies before it, else ``None``.
+        """
+        if first is not None:
+            inner = self.log_pmf(k[..., :-1])
+            parts = [inner, self.log_rest(k[..., -1:], inner)]
+        else:
+            ends = self.log_at_most(k[..., :1]), self.log_at_least(k[..., -1:])
+            parts = [ends[0], self.log_pmf(k[..., 1:-1]), ends[1]]
+        atoms = [part.expand(*self.batch_shape, part.shape[-1]).movedim(-1, 0) for part in parts]
+        return torch.cat(atoms).movedim(0, -1)  # as it lies in memory
+
     def leaving(self) -> Leaving | None:
         """Where sure counts go; ``None`` for a law whose parameters have no such boundary."""
         return None
@@ -172,28 +184,6 @@ class Family:
 
 
 # -------------------------------------------------------------------------------- the closed forms
-
-
-class _Poisson(Family):
-    def __init__(self, law: Poisson) -> None:
-        super().__init__(law, lower=0)
-        self.rate = self.like = widen(law.rate).unsqueeze(-1)
-
-    def log_pmf(self, k: Tensor) -> Tensor:
-        dims = max(k.dim(), self.rate.dim()) - 1
-        k = k.double().where(self.inside(k), -1.0)  # where 1/Γ(k + 1) is 0, as it should be
-        log_pmf = log_poisson_table(atoms_first(k, dims), atoms_first(self.rate, dims))
-        return log_pmf.movedim(0, -1)
-
-    def log_at_least(self, a: Tensor) -> Tensor:
-        return log_poisson_tail(a, self.rate, True).to(self.rate.dtype)
-
-    def log_at_most(self, a: Tensor) -> Tensor:
-        return log_poisson_tail(a + 1, self.rate, False).to(self.rate.dtype)
-
-    def leaving(self) -> Leaving:
-        zero = torch.zeros_like(self.rate)
-        return Leaving(self.rate == 0, zero, zero + 1, self.rate)
 
 
 class _Geometric(Family):
@@ -276,7 +266,6 @@ class _Table(Family):
 
 
 _FAMILIES: dict[type[Distribution], Callable[..., Family]] = {
-    Poisson: _Poisson,
     Geometric: _Geometric,
     Bernoulli: _Table,
     Categorical: _Table,

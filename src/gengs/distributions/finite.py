@@ -33,7 +33,7 @@ from torch.types import _size
 from .inverse_cdf import inverse_cdf_index, pick
 from .supports import OneOf, refuse_table
 from .tails import safe_log
-from .tracing import any_of, not_finite, product, tensors_of, validates
+from .tracing import any_of, not_finite, product, set_shapes, tensors_of, validates
 
 if TYPE_CHECKING:
     from .windows import Certificate
@@ -137,9 +137,7 @@ class Finite(Distribution):
         self.event_dim = event_dim
         self.dtype = dtype
         event = atoms.shape[atoms.dim() - event_dim :]
-        # our own checks: torch's would refuse -inf logits under `simplex`
-        super().__init__(batch, event, validate_args=False)
-        self._validate_args = validate
+        set_shapes(self, batch, event, validate)
 
     # ------------------------------------------------------------------ the PMF and what sums it
 

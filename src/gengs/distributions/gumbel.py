@@ -12,8 +12,6 @@ References:
     | The Concrete Distribution (Maddison et al., 2017), https://arxiv.org/abs/1611.00712
 """
 
-from __future__ import annotations
-
 __all__ = ["log_exponential"]
 
 import torch

@@ -16,8 +16,6 @@ For a second derivative the weights must depend on the logits again. They do by
 :math:`y` that was kept (``sg``: stop gradient).
 """
 
-from __future__ import annotations
-
 __all__ = ["Temperature", "check_temperature", "relaxed_value", "relaxed_weights", "soften"]
 
 import math

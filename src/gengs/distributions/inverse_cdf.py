@@ -4,8 +4,6 @@ The CDF and the uniform are ``float64``: an atom of probability 1e-12 keeps its 
 ``float32`` uniform (24 bits) would never reach it.
 """
 
-from __future__ import annotations
-
 __all__ = ["inverse_cdf_index", "pick"]
 
 import torch

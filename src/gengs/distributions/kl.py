@@ -7,8 +7,6 @@ the paper). It is the divergence of the *discrete* laws: with relaxed samples, t
 part of is not a bound.
 """
 
-from __future__ import annotations
-
 __all__ = ["divergence"]
 
 import torch

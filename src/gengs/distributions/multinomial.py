@@ -34,7 +34,7 @@ from torch.types import _size
 
 from .finite import Finite
 from .tails import safe_log, times, was_given, widen
-from .tracing import require_memory
+from .tracing import require_memory, set_shapes
 
 MOST_OUTCOMES = 100_000
 """Past this many outcomes enumeration refuses, and the chain takes over."""
@@ -116,9 +116,7 @@ class OneHot(Finite):
         self.logits = logits
         self.event_dim, self.dtype = 1, logits.dtype
         self.given_probs = probs
-        n = logits.shape[-1]
-        super(Finite, self).__init__(logits.shape[:-1], torch.Size([n]), validate_args=False)
-        self._validate_args = validate
+        set_shapes(self, logits.shape[:-1], logits.shape[-1:], validate)
 
     @property
     def atoms(self) -> Tensor:  # type: ignore[override]  # made when asked for: n × n numbers

@@ -37,7 +37,7 @@ from .finite import Finite
 from .gumbel_softmax import Temperature, check_temperature, relaxed_value, relaxed_weights
 from .multinomial import explodes
 from .relaxed_multinomial import RelaxedMultinomial, SameLaw
-from .tracing import validates
+from .tracing import set_shapes, validates
 from .truncation import as_finite
 
 
@@ -75,8 +75,7 @@ class Relaxed(Distribution):
         if isinstance(temperature, Tensor) and temperature.dim():
             batch = torch.broadcast_shapes(batch, temperature.shape)
             self.law = self.law if batch == self.law.batch_shape else self.law.expand(batch)
-        super().__init__(batch, torch.Size([self.law.num_atoms]), validate_args=False)
-        self._validate_args = validates(validate_args)
+        set_shapes(self, batch, torch.Size([self.law.num_atoms]), validates(validate_args))
 
     @property
     def atoms(self) -> Tensor:
@@ -145,10 +144,7 @@ class Relaxed(Distribution):
         relaxed = self._get_checked_instance(Relaxed, _instance)
         relaxed.law = self.law.expand(batch_shape)
         relaxed.temperature = self.temperature
-        super(Relaxed, relaxed).__init__(
-            torch.Size(batch_shape), self.event_shape, validate_args=False
-        )
-        relaxed._validate_args = self._validate_args
+        set_shapes(relaxed, batch_shape, self.event_shape, self._validate_args)
         return relaxed
 
     def __repr__(self) -> str:
@@ -189,8 +185,7 @@ class StraightThrough(SameLaw):
         self.relaxed = relaxed
         self.law = relaxed.law
         self.temperature = relaxed.temperature
-        super().__init__(relaxed.batch_shape, relaxed.law.event_shape, validate_args=False)
-        self._validate_args = relaxed._validate_args
+        set_shapes(self, relaxed.batch_shape, self.law.event_shape, relaxed._validate_args)
 
     @constraints.dependent_property(is_discrete=True)
     def support(self) -> constraints.Constraint:

@@ -25,7 +25,7 @@ from .finite import Finite
 from .gumbel_softmax import Temperature, check_temperature, relaxed_value
 from .multinomial import multinomial_probs
 from .tails import log1mexp, times
-from .tracing import require_memory, validates
+from .tracing import require_memory, set_shapes, validates
 
 
 class SameLaw(Distribution):
@@ -70,8 +70,7 @@ class RelaxedMultinomial(SameLaw):
     ) -> None:
         check_temperature(temperature)
         self.temperature, self.law = temperature, law
-        super().__init__(law.batch_shape, law.event_shape, validate_args=False)
-        self._validate_args = validates(validate_args)
+        set_shapes(self, law.batch_shape, law.event_shape, validates(validate_args))
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> constraints.Constraint:
@@ -81,10 +80,7 @@ class RelaxedMultinomial(SameLaw):
     def expand(self, batch_shape: _size, _instance: Any = None) -> RelaxedMultinomial:
         result = self._get_checked_instance(RelaxedMultinomial, _instance)
         result.temperature, result.law = self.temperature, self.law.expand(batch_shape)
-        super(RelaxedMultinomial, result).__init__(
-            result.law.batch_shape, result.law.event_shape, validate_args=False
-        )
-        result._validate_args = self._validate_args
+        set_shapes(result, batch_shape, self.event_shape, self._validate_args)
         return result
 
     def rsample_value(

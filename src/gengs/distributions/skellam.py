@@ -27,8 +27,9 @@ from torch.distributions.utils import broadcast_all
 from torch.types import _size
 
 from .families import Family, register_family
-from .tails import log_poisson_pmf, log_poisson_tail, log_sum
-from .tracing import any_of, inspectable, require_finite, validates
+from .poisson import log_poisson_pmf, log_poisson_tail
+from .tails import log_sum
+from .tracing import any_of, inspectable, require_finite, set_shapes, validates
 
 
 class _Integers(constraints.Constraint):
@@ -74,8 +75,7 @@ class Skellam(Distribution):
                     raise ValueError(
                         f"Skellam expects non-negative `{name}`, but got {rate.min().item()}."
                     )
-        super().__init__(self.rate_up.shape, validate_args=False)
-        self._validate_args = validate
+        set_shapes(self, self.rate_up.shape, torch.Size(), validate)
 
     @property
     def mean(self) -> Tensor:
@@ -101,8 +101,7 @@ class Skellam(Distribution):
         law = self._get_checked_instance(Skellam, _instance)
         law.rate_up = self.rate_up.expand(batch_shape)
         law.rate_down = self.rate_down.expand(batch_shape)
-        super(Skellam, law).__init__(torch.Size(batch_shape), validate_args=False)
-        law._validate_args = self._validate_args
+        set_shapes(law, batch_shape, torch.Size(), self._validate_args)
         return law
 
 

@@ -4,29 +4,23 @@ Writing :math:`1 - \sum_k \pi_k` instead cancels (in float32, Poisson(5) past 30
 where the truth is 3e-14), and its logarithm is NaN.
 
 .. math::
-    P(\mathrm{Poisson}(\lambda) \ge a) &= \tilde\gamma(a, \lambda) \\
     P(\mathrm{Binomial}(N, p) \ge a) &= I_p(a, N - a + 1) \\
     P(\mathrm{NegativeBinomial}(r, p) \ge a) &= I_p(a, r) \\
     P(X \ge a) &= \textstyle\sum_{j \ge 0} p(a + j) \quad \text{for any other law}
 
-torch has the incomplete gamma function. The incomplete beta function :math:`I_x(a, b)` is a
-continued fraction here. Other tails are sums of positive terms, which lose no digits; they end when
-a block of terms adds less than 1e-12 of the sum, which takes a look at the data. A PMF with a
-second bump far out (a mixture) would end it too early; so where the other side is a short finite
-sum, its complement is taken instead if it is large enough to be accurate, or has mass that the sum
-did not find.
+The incomplete beta function :math:`I_x(a, b)` is a continued fraction here (the Poisson's tail has
+a file of its own, ``poisson.py``). Other tails are sums of positive terms, which lose no digits;
+they end when a block of terms adds less than 1e-12 of the sum, which takes a look at the data. A
+PMF with a second bump far out (a mixture) would end it too early; so where the other side is a
+short finite sum, its complement is taken instead if it is large enough to be accurate, or has mass
+that the sum did not find.
 """
-
-from __future__ import annotations
 
 __all__ = [
     "RARE",
     "atoms_first",
     "log1mexp",
     "log_beta_tail",
-    "log_poisson_pmf",
-    "log_poisson_table",
-    "log_poisson_tail",
     "log_success_and_failure",
     "log_sum",
     "log_sum_above",
@@ -40,13 +34,11 @@ __all__ = [
 
 import math
 from collections.abc import Callable
-from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
-from torch.nn.functional import logsigmoid, threshold
+from torch.nn.functional import logsigmoid
 
 from .tracing import inspectable
 
@@ -111,93 +103,6 @@ def log_success_and_failure(
     probs = widen(law.probs, dtype).unsqueeze(-1)  # type: ignore[attr-defined]
     # 1 - p rounds: in float32, log(1 - p) of p = 1e-6 would be off by 1 %
     return safe_log(probs), safe_log1p(-probs)
-
-
-# ----------------------------------------------------------------------------------------- Poisson
-
-_NEVER = -1e300
-
-
-def log_poisson_pmf(k: Tensor, rate: Tensor) -> Tensor:
-    """``k log λ - λ - lnΓ(k + 1)`` in ``float64``, with ``0 log 0 = 0``; ``-inf`` at ``k = -1``."""
-    # masks are as large as the rates, not as the table: log 0 is a number which 0 makes 0
-    none = rate == 0
-    log_rate = rate.masked_fill(none, 1.0).log().masked_fill(none, 2 * _NEVER)
-    log_pmf = (k * log_rate).sub_(rate).sub_(torch.lgamma(k + 1))
-    return threshold(log_pmf, _NEVER, -torch.inf, inplace=True)
-
-
-def log_poisson_table(k: Tensor, rate: Tensor) -> Tensor:
-    """:func:`log_poisson_pmf` of a table, in the type of the rates."""
-
-    def slope(k: Tensor, rate: Tensor, _: Tensor) -> Tensor:
-        return k / rate.double().masked_fill(rate == 0, 1.0) - 1  # float32 has no 1/1e-39
-
-    return _of_rate(
-        lambda k, rate: log_poisson_pmf(k, rate.double()).to(rate.dtype), slope, k, rate
-    )
-
-
-def log_poisson_tail(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
-    """``log P(X >= a)`` of a Poisson where ``upper``, else ``log P(X < a)``; in ``float64``."""
-    a, rate = a.double(), rate.double()
-    surely = a <= 0  # every count is at least 0
-
-    def slope(a: Tensor, rate: Tensor, log_tail: Tensor) -> Tensor:
-        """dP(X >= a)/drate = p(a - 1), and the opposite for the rest; 0 where that is 0/0."""
-        never = log_tail == -torch.inf
-        ratio = (log_poisson_pmf(a - 1, rate) - log_tail.masked_fill(never, 0.0)).exp()
-        return ratio.masked_fill(never, 0.0) * (1 if upper else -1)
-
-    log_tail = _of_rate(partial(_log_gammainc, upper), slope, a.masked_fill(surely, 1.0), rate)
-    return log_tail.masked_fill(surely, 0.0 if upper else -torch.inf)
-
-
-def _log_gammainc(upper: bool, a: Tensor, rate: Tensor) -> Tensor:
-    """The logarithm of ``gammainc`` or ``gammaincc``, which does not underflow."""
-    tail = (torch.special.gammainc if upper else torch.special.gammaincc)(a, rate)
-    first, ratio = (a, rate / (a + 1)) if upper else (a - 1, (a - 1) / rate)
-    # where even float64 underflows, the first term and its geometric continuation are enough
-    rare = tail < 1e-300
-    beyond = log_poisson_pmf(first, rate) - (-ratio.clamp_max(1 - 1e-9)).log1p()
-    return torch.where(rare, beyond, tail.masked_fill(rare, 1.0).log())
-
-
-Formula = Callable[..., Tensor]
-
-
-def _of_rate(formula: Formula, slope: Formula, k: Tensor, rate: Tensor) -> Tensor:
-    """``formula(k, rate)``; its derivative in the rate is ``slope(k, rate, formula(k, rate))``."""
-    if torch.compiler.is_compiling():  # which cannot follow a jvp, and needs none
-        return formula(k, rate)
-    value: Tensor = _OfRate.apply(formula, slope, k, rate)
-    return value
-
-
-class _OfRate(torch.autograd.Function):
-    """A formula as one node, with the forward mode that torch's gamma functions do not have."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(formula: Formula, slope: Formula, k: Tensor, rate: Tensor) -> Tensor:
-        return formula(k, rate)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, ctx.slope, k, rate = inputs
-        ctx.save_for_backward(k, rate, output)
-        ctx.save_for_forward(k, rate, output)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, None, Tensor]:
-        slope, rate = grad * ctx.slope(*ctx.saved_tensors), ctx.saved_tensors[1]
-        return None, None, None, slope.sum_to_size(rate.shape).to(rate.dtype)
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Tensor:
-        slope: Tensor = tangents[-1] * ctx.slope(*ctx.saved_tensors)
-        return slope.to(ctx.saved_tensors[2].dtype)
 
 
 # ------------------------------------------------------------------------------------------- beta

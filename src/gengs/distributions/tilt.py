@@ -10,8 +10,6 @@ a / (1 + 2b) in units of :math:`\sigma_p`. A log-concave law stays so for b >= 0
 valley for the mid-CDF gradient to bridge.
 """
 
-from __future__ import annotations
-
 __all__ = ["standardised_atoms", "tilt"]
 
 import torch

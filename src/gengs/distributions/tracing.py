@@ -8,8 +8,6 @@ values can be read.
 This is the one file that uses torch's private C++ names.
 """
 
-from __future__ import annotations
-
 __all__ = [
     "any_of",
     "inside_transform",
@@ -20,6 +18,7 @@ __all__ = [
     "product",
     "require_finite",
     "require_memory",
+    "set_shapes",
     "tensors_of",
     "validates",
 ]
@@ -33,6 +32,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 from torch.distributions import Distribution
+from torch.types import _size
 
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 
@@ -48,6 +48,12 @@ def validates(validate_args: bool | None) -> bool:
     if validate_args is not None:
         return validate_args
     return __debug__ and (bool(Distribution._validate_args) or _dynamo_has_patched())
+
+
+def set_shapes(law: Distribution, batch: _size, event: _size, validate: bool) -> None:
+    """Torch's ``__init__`` of a law without its checks: ours allow -inf logits, and group looks."""
+    Distribution.__init__(law, torch.Size(batch), torch.Size(event), validate_args=False)
+    law._validate_args = validate
 
 
 def _dynamo_has_patched() -> bool:

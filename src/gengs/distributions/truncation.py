@@ -9,10 +9,9 @@ so that :math:`Z = \mathrm{clip}(X, \mathrm{low}, \mathrm{high})` exactly. Lumpi
 renormalising: the end atom carries the whole tail.
 """
 
-from __future__ import annotations
-
 __all__ = ["as_finite", "truncate"]
 
+import math
 import operator
 import warnings
 from collections.abc import Iterator
@@ -186,10 +185,12 @@ def _cut(family: Family, window: Window, validate: bool) -> Finite:
     require_memory(family.batch_shape, n, like.dtype, like.device)
     k = torch.arange(n, device=like.device)
     k = k + (low.to(like.device).unsqueeze(-1) if isinstance(low, Tensor) else low)
-    below = not (family.lower is not None and isinstance(low, int) and low <= family.lower)
-    logits = _clipped_log_pmf(family, k, below)  # (*batch, n)
+    lower = -math.inf if family.lower is None else family.lower
+    first = low if isinstance(low, int) and low <= lower else None
+    # a single atom carries everything, with a gradient, zero, where there is one
+    logits = family.log_clipped(k, first) if n > 1 else family.log_pmf(k).nan_to_num() * 0.0
     if validate:
-        _check_cut(family, window, k, logits.detach(), below)
+        _check_cut(family, window, k, logits.detach(), first is None)
     law = Finite.__new__(Finite)
     law.made_from = truncate, (family.law,), {"window": window, "validate_args": validate}
     law.certificate = Certificate(family, window)
@@ -198,20 +199,6 @@ def _cut(family: Family, window: Window, validate: bool) -> Finite:
     if family.looks:
         law.given_probs = family.clipped_pmf(atoms, logits)
     return law
-
-
-def _clipped_log_pmf(family: Family, k: Tensor, below: bool) -> Tensor:
-    """The log-PMF of ``clip(X, k[0], k[-1])``; ``below``: whether mass may lie before ``k[0]``."""
-    if k.shape[-1] == 1:  # one atom carries everything, with a gradient, zero, where there is one
-        return family.log_pmf(k).nan_to_num() * 0.0
-    inner = family.log_pmf(k[..., (1 if below else 0) : -1])
-    batch = family.batch_shape
-    if not below:
-        parts = [inner, family.log_rest(k[..., -1:], inner)]
-    else:
-        parts = [family.log_at_most(k[..., :1]), inner, family.log_at_least(k[..., -1:])]
-    atoms = [part.expand(*batch, part.shape[-1]).movedim(-1, 0) for part in parts]
-    return torch.cat(atoms).movedim(0, -1)  # as it lies in memory
 
 
 # ------------------------------------------------------------------------------------- the windows

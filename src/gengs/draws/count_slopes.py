@@ -115,7 +115,8 @@ def nonzero(x: Tensor) -> Tensor:
 
 
 def _poisson(g: Tensor, z: Tensor, rate: Tensor) -> Tensor:
-    return g * torch.where(rate == 0, 1.0, (1 + z / nonzero(rate)) / 2)
+    none = (rate == 0).to(rate.dtype)  # there 0/0 is to be 1
+    return g * torch.addcdiv(none.new_full((), 0.5), z + none, rate + none, value=0.5)
 
 
 def _binomial(g: Tensor, z: Tensor, p: Tensor, n: Tensor) -> Tensor:

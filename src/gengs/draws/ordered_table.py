@@ -172,7 +172,7 @@ def _slopes(
     # on that side and the hat is 1 for good, the distance itself
     within = away.clamp(-rise, fall)
     fallen = torch.maximum(within / fall, within / -rise)  # from 0 at the drawn atom to 1
-    area = fallen.mul_(-0.5).add_(1).mul_(within)
+    area = torch.addcmul(within, within, fallen, value=-0.5)
     far = torch.where(upper, rise, -fall) / 2  # so that the heavier side gets nothing
     drawn = index.unsqueeze(0)
     # those bridged do not move
@@ -194,5 +194,5 @@ def _kept(probs: Tensor, valley: float) -> Tensor:
     """1 for atoms that are neither impossible nor in a valley, else 0."""
     cdf = probs.cumsum(0, dtype=torch.float64 if probs.device.type != "mps" else None)
     sides = torch.minimum(cdf, cdf[-1] - cdf).to(probs.dtype)
-    excess = probs - sides * (valley * probs.amax(0))
+    excess = torch.addcmul(probs, sides, probs.amax(0), value=-valley)
     return excess.clamp_min_(0.0).sign_()  # five times as fast as a mask that becomes a number

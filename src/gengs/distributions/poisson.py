@@ -1,0 +1,195 @@
+r"""The closed forms of the Poisson: its table and its tails, each with its derivative in the rate.
+
+.. math::
+    \log p(k) = k \log \lambda - \lambda - \ln\Gamma(k + 1), \qquad
+    P(X \ge a) = \tilde\gamma(a, \lambda), \qquad
+    \lambda \frac{d}{d\lambda} P(X \ge a) = \lambda\, p(a - 1) = a\, p(a)
+
+They run in ``float64``: log-gammas of large counts cancel. Slopes are in :math:`\log \lambda`
+(:math:`k - \lambda` for the PMF), where none overflows.
+"""
+
+__all__ = ["log_clipped_poisson", "log_poisson_pmf", "log_poisson_tail"]
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import Poisson
+from torch.nn.functional import threshold
+
+from .families import Family, Leaving, register_family
+from .tails import atoms_first, widen
+
+_NEVER = -1e300
+_FEW = 65
+"""Below this count a tail is a polynomial of few enough terms."""
+
+
+def log_poisson_pmf(k: Tensor, rate: Tensor) -> Tensor:
+    """``k log λ - λ - lnΓ(k + 1)`` in ``float64``, with ``0 log 0 = 0``; ``-inf`` at ``k = -1``."""
+    # masks are as large as the rates, not as the table: log 0 is a number which 0 makes 0
+    none = rate == 0
+    log_rate = rate.masked_fill(none, 1.0).log().masked_fill(none, 2 * _NEVER)
+    log_pmf = (k * log_rate).sub_(rate).sub_(torch.lgamma(k + 1))
+    return threshold(log_pmf, _NEVER, -torch.inf, inplace=True)
+
+
+def log_clipped_poisson(k: Tensor, rate: Tensor, first: int | None) -> Tensor:
+    """The log-PMF of ``clip(X, k[0], k[-1])``, in the type of the rates, as one node.
+
+    Args:
+        k: Consecutive integers, ``(n, *batch)``, three or more where ``first`` is ``None``.
+        rate: Of shape ``(1, *batch)``.
+        first: ``k[0]``, where that is one for all and no mass lies before it, else ``None``: the
+            first atom holds that mass, too.
+    """
+
+    def formula(k: Tensor, rate: Tensor) -> Tensor:
+        table = log_poisson_pmf(k, rate.double())
+        last = _FEW if first is None else first + len(k) - 1
+        if last < _FEW:
+            table[-1:] = _log_few(max(last, 0), rate.double(), table[-1:])
+        else:
+            table[-1:] = log_poisson_tail(k[-1:], rate, True)
+        if first is None:
+            table[:1] = log_poisson_tail(k[:1] + 1, rate, False)
+        return table.to(rate.dtype)
+
+    def slope(k: Tensor, rate: Tensor, table: Tensor) -> Tensor:
+        # λ d/dλ P(X >= a) = λ p(a - 1), and p(a - 1) is the table's own last but one
+        last = _ratio(table[-2:-1] + rate.log(), table[-1:])
+        parts = [k[:-1].to(rate.dtype) - rate, last]
+        if first is None:
+            at = (k[:1] + 1).to(rate.dtype)  # λ d/dλ P(X < a) = -a p(a)
+            parts = [-at * _ratio(table[1:2], table[:1]), parts[0][1:], last]
+        return torch.cat([part.expand(-1, *table.shape[1:]) for part in parts])
+
+    return _of_rate(formula, slope, k, rate)
+
+
+def log_poisson_tail(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
+    """``log P(X >= a)`` of a Poisson where ``upper``, else ``log P(X < a)``; in ``float64``."""
+    a, rate = a.double(), rate.double()
+    surely = a <= 0  # every count is at least 0
+
+    def slope(a: Tensor, rate: Tensor, log_tail: Tensor) -> Tensor:
+        """``λ d/dλ P(X >= a) = a p(a)``, and the opposite for the rest."""
+        return (a if upper else -a) * _ratio(log_poisson_pmf(a, rate), log_tail)
+
+    log_tail = _of_rate(partial(_log_gammainc, upper), slope, a.masked_fill(surely, 1.0), rate)
+    return log_tail.masked_fill(surely, 0.0 if upper else -torch.inf)
+
+
+def _log_few(a: int, rate: Tensor, log_pmf: Tensor) -> Tensor:
+    r"""``log P(X >= a)`` for small ``a`` by two polynomials, a third of ``gammainc``'s time.
+
+    .. math::
+        P(X \ge a) = 1 - e^{-\lambda} \sum_{k < a} \frac{\lambda^k}{k!}
+        = p(a) \Big(1 + \frac{\lambda}{a + 1} \Big(1 + \frac{\lambda}{a + 2} (1 + \dots)\Big)\Big)
+
+    The first cancels where the tail is small; there the second converges fast.
+    """
+    held = rate.clamp_max(600.0)  # from there on P(X < a) is 0, and powers overflow
+    one = rate.new_ones(())
+    below, above = one.expand_as(rate), one.expand_as(rate)
+    for j in range(a - 1, 0, -1):
+        below = torch.addcmul(one, below, held, value=1 / j)
+    for j in range(a + math.ceil(0.6 * a) + 8, a, -1):
+        above = torch.addcmul(one, above, held, value=1 / j)
+    complement = 1 - below * (-held).exp() if a > 0 else below
+    rare = ~(complement > 1e-4)
+    return torch.where(rare, above, complement).log() + log_pmf.where(rare, 0.0)
+
+
+def _ratio(log_p: Tensor, log_tail: Tensor) -> Tensor:
+    """``p / tail``, 0 where both are 0."""
+    never = log_tail == -torch.inf
+    return (log_p - log_tail.masked_fill(never, 0.0)).exp().masked_fill(never, 0.0)
+
+
+def _log_gammainc(upper: bool, a: Tensor, rate: Tensor) -> Tensor:
+    """The logarithm of ``gammainc`` or ``gammaincc``, which does not underflow."""
+    tail = (torch.special.gammainc if upper else torch.special.gammaincc)(a, rate)
+    first, ratio = (a, rate / (a + 1)) if upper else (a - 1, (a - 1) / rate)
+    # where even float64 underflows, the first term and its geometric continuation are enough
+    rare = tail < 1e-300
+    beyond = log_poisson_pmf(first, rate) - (-ratio.clamp_max(1 - 1e-9)).log1p()
+    return torch.where(rare, beyond, tail.masked_fill(rare, 1.0).log())
+
+
+Formula = Callable[..., Tensor]
+
+
+def _of_rate(formula: Formula, slope: Formula, k: Tensor, rate: Tensor) -> Tensor:
+    """``formula(k, rate)``, whose derivative in log λ is ``slope(k, rate, formula(k, rate))``."""
+    if torch.compiler.is_compiling():  # which cannot follow a jvp, and needs none
+        return formula(k, rate)
+    value: Tensor = _OfRate.apply(formula, slope, k, rate)
+    return value
+
+
+class _OfRate(torch.autograd.Function):
+    """A formula as one node, with the forward mode that torch's gamma functions do not have."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(formula: Formula, slope: Formula, k: Tensor, rate: Tensor) -> Tensor:
+        return formula(k, rate)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, ctx.slope, k, rate = inputs
+        ctx.save_for_backward(k, rate, output)
+        ctx.save_for_forward(k, rate, output)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, None, Tensor]:
+        rate = ctx.saved_tensors[1]
+        slope = (grad * ctx.slope(*ctx.saved_tensors)).sum_to_size(rate.shape)
+        return None, None, None, (slope / _divisor(rate)).to(rate.dtype)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Tensor:
+        k, rate, output = ctx.saved_tensors
+        slope: Tensor = ctx.slope(k, rate, output) * (tangents[-1] / _divisor(rate))
+        return slope.to(output.dtype)
+
+
+def _divisor(rate: Tensor) -> Tensor:
+    """The rates in ``float64``, as ``float32`` has no 1/1e-39; 1 for a rate of 0."""
+    return rate.double().masked_fill(rate == 0, 1.0)
+
+
+class _Poisson(Family):
+    def __init__(self, law: Poisson) -> None:
+        super().__init__(law, lower=0)
+        self.rate = self.like = widen(law.rate).unsqueeze(-1)
+
+    def log_pmf(self, k: Tensor) -> Tensor:
+        k = k.double().where(self.inside(k), -1.0)  # where 1/Γ(k + 1) is 0, as it should be
+        return log_poisson_pmf(k, self.rate.double()).to(self.rate.dtype)
+
+    def log_clipped(self, k: Tensor, first: int | None) -> Tensor:
+        if first is None and k.shape[-1] < 3:  # two tails and no atom between them
+            return super().log_clipped(k, first)
+        dims = max(k.dim(), self.rate.dim()) - 1
+        k, rate = atoms_first(k.double(), dims), atoms_first(self.rate, dims)
+        return log_clipped_poisson(k, rate, first).movedim(0, -1)
+
+    def log_at_least(self, a: Tensor) -> Tensor:
+        return log_poisson_tail(a, self.rate, True).to(self.rate.dtype)
+
+    def log_at_most(self, a: Tensor) -> Tensor:
+        return log_poisson_tail(a + 1, self.rate, False).to(self.rate.dtype)
+
+    def leaving(self) -> Leaving:
+        zero = torch.zeros_like(self.rate)
+        return Leaving(self.rate == 0, zero, zero + 1, self.rate)
+
+
+register_family(Poisson, _Poisson)
