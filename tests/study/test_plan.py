@@ -145,10 +145,10 @@ def test_no_plan(tmp_path):
         read_plan(tmp_path)
 
 
-def test_experiments_know_their_names(tmp_path):
-    for name, experiment in EXPERIMENTS.items():
-        assert experiment.name == name
-        assert experiment.config_class().seed == 0
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=EXPERIMENTS)
+def test_experiments_can_be_run_as_they_are_and_named(experiment):
+    config = experiment.config_class()
+    assert config.seed == 0 and all(hasattr(config, name) for name in experiment.named_by)
 
 
 def test_a_plan_from_when_nvpdef_was_called_topics(tmp_path):

@@ -16,11 +16,11 @@ import copy
 import time
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..estimators.base import Cost, Estimator
 from .contenders import Contender
@@ -71,7 +71,8 @@ def descend(config: Synthetic, problem: Quadratic, contender: Contender) -> Desc
         copies = config.seeds if contender.make().learns else 1
         team = _Team(problem, contender, level, [contender.make() for _ in range(copies)])
         theta = problem.parameters(config.seeds).requires_grad_()
-        optimiser = torch.optim.Adam([theta, *team.parameters()], lr=config.rate)
+        learned = (part for estimator in team.estimators for part in estimator.parameters())
+        optimiser = torch.optim.Adam([theta, *learned], lr=config.rate)
         path, qualities, elapsed = [theta.detach().clone()], [], 0.0
         for step in range(config.steps):
             if step % config.every == 0:
@@ -93,21 +94,14 @@ def descend(config: Synthetic, problem: Quadratic, contender: Contender) -> Desc
     return Descent(problem.loss(torch.stack(path)), tuple(qualities), evaluations, milliseconds)
 
 
+@dataclass(frozen=True)
 class _Team:
     """One estimator for all seeds, or one for each."""
 
-    def __init__(
-        self,
-        problem: Quadratic,
-        contender: Contender,
-        level: int | None,
-        estimators: Sequence[Estimator],
-    ) -> None:
-        self.problem, self.contender, self.level = problem, contender, level
-        self.estimators = estimators
-
-    def parameters(self) -> list[nn.Parameter]:
-        return [parameter for estimator in self.estimators for parameter in estimator.parameters()]
+    problem: Quadratic
+    contender: Contender
+    level: int | None
+    estimators: Sequence[Estimator]
 
     def expect(self, theta: Tensor, cost: Cost | None = None) -> Tensor:
         """One estimate for each seed: ``theta (..., seeds, dimension)`` to ``(..., seeds)``."""
@@ -123,8 +117,7 @@ class _Team:
         """Measure fresh gradients; the estimators, their running averages too, stay as they are."""
         frozen = self._frozen()
         exact = self.problem.gradient(theta).flatten(1)  # (seeds, parameters)
-        parts = []
-        at_once = max(1, _AT_ONCE // len(theta))
+        parts, at_once = [], max(1, _AT_ONCE // len(theta))
         for begin in range(0, gradients, at_once):
             repeats = min(at_once, gradients - begin)
             copies = theta.detach().expand(repeats, *theta.shape).clone().requires_grad_()
@@ -150,4 +143,4 @@ class _Team:
         for estimator in copies:
             for parameter in estimator.parameters():
                 parameter.requires_grad = False  # a lazy one takes this, but not requires_grad_()
-        return _Team(self.problem, self.contender, self.level, copies)
+        return replace(self, estimators=copies)

@@ -100,14 +100,15 @@ class NvpdefConfig:
 
     def check(self) -> None:
         """Numbers out of range, by the names of their options: before the training, not after."""
-        least = {"topics": 1, "batch_size": 1, "epochs": 1, "evaluate_every": 1, "draws": 1}
-        least |= {"level": 0}
-        least |= {"refine": 0, "importance_draws": 0, "kl_warm_up": 0, "seed": 0}
-        check_least(self, least | {"weight_decay": 0, "topic_penalty": 0})
+        ones = ("topics", "batch_size", "epochs", "evaluate_every", "draws")
+        zeros = ("level", "refine", "importance_draws", "kl_warm_up", "seed", "weight_decay")
+        check_least(self, dict.fromkeys(ones, 1) | dict.fromkeys((*zeros, "topic_penalty"), 0))
         check_positive(self, "learning_rate", "clip")
         for name, numbers in (("super_topics", self.super_topics), ("hidden", self.hidden)):
             if numbers and min(numbers) < 1:
                 raise ValueError(f"expected at least 1 for {option(name)}, but got {min(numbers)}.")
+        if not 0 <= self.validation < 1:
+            raise ValueError(f"expected a `validation` in [0, 1), but got {self.validation}.")
 
     def load(self, data_dir: Path | None) -> tuple[Corpus, Corpus]:
         """The documents to train on, and those to test on."""

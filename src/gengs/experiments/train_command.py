@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-__all__ = ["TrainCommand", "TrainConfig"]
+__all__ = ["TrainCommand"]
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from ..runs.machine import Machine, without_subnormals
 from ..runs.sanitise import say
 
-if TYPE_CHECKING:
-    from ..runs.training import Task, Training
-
-
-class TrainConfig(Protocol):
-    """A frozen dataclass that knows how to become a task."""
-
-    seed: int
-
-    def check(self) -> None:
-        """Raise for a number out of range, before anything is fetched."""
-
-    def load(self, data_dir: Path | None) -> Any:
-        """The data."""
-
-    def build(self, data: Any) -> tuple[Task, Training]:
-        """What trains on them, and for how long."""
-
 
 @dataclass(frozen=True)
 class TrainCommand:
-    """Train; each such command has a configuration of its own."""
+    """Train; each such command has a configuration of its own.
+
+    It is a frozen dataclass with a ``seed`` that raises for a number out of range (``check()``),
+    loads its data (``load(data_dir)``) and becomes a task on them (``build(data)``).
+    """
 
     config: Any
     out: Path
@@ -46,11 +32,11 @@ class TrainCommand:
         """Train, record, and print the last evaluation."""
         from ..runs.training import train
 
-        config: TrainConfig = self.config
         self.machine.check()
-        config.check()
-        task, training = config.build(config.load(self.data_dir))
-        records = train(task, self.out, config, training, self.machine, seed=config.seed)
+        self.config.check()
+        task, training = self.config.build(self.config.load(self.data_dir))
+        seed = self.config.seed
+        records = train(task, self.out, self.config, training, self.machine, seed=seed)
         evaluations = [record for record in records if record["kind"] == "evaluation"]
         if evaluations:
             shown = {k: v for k, v in evaluations[-1].items() if k not in ("kind", "step")}

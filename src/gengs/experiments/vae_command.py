@@ -81,9 +81,9 @@ class VaeConfig:
 
     def check(self) -> None:
         """Numbers out of range, by the names of their options."""
-        least = {"images": 1, "latents": 1, "batch_size": 1, "epochs": 1, "evaluate_every": 1}
-        least |= {"evaluation_images": 2, "likelihood_samples": 0, "kl_warm_up": 0, "seed": 0}
-        least |= {"level": 0, "gaussian_draws": 1}
+        ones = ("images", "latents", "batch_size", "epochs", "evaluate_every", "gaussian_draws")
+        zeros = ("likelihood_samples", "kl_warm_up", "seed", "level")
+        least = {"evaluation_images": 2} | dict.fromkeys(ones, 1) | dict.fromkeys(zeros, 0)
         check_least(self, least)
         check_positive(self, "learning_rate", "clip")
         if not all(0 < tau < math.inf for tau in self.temperature):
