@@ -10,8 +10,7 @@ from torch.distributions import Independent
 
 from gengs import Exact
 from gengs.cli import main
-from gengs.experiments.contenders import contenders
-from gengs.experiments.descent import _Team, descend
+from gengs.experiments.descent import _Team, contenders, descend
 from gengs.experiments.quadratic import FAMILIES, Quadratic
 from gengs.experiments.synthetic import Synthetic
 from gengs.report.curves import descent_curves

@@ -8,13 +8,13 @@ from typing import get_args
 import pytest
 
 from gengs.estimators.spec import parse_estimator
-from gengs.experiments.contenders import contenders
-from gengs.experiments.nvpdef_command import NvpdefConfig
+from gengs.experiments.descent import contenders
 from gengs.experiments.quadratic import FAMILIES
 from gengs.experiments.registry import EXPERIMENTS
+from gengs.experiments.train_commands import NvpdefConfig
 from gengs.experiments.vae import VaeConfig
-from gengs.study.paper import TABLE1, TABLE2
 from gengs.study.plan import Plan, PlannedRun, read_plan, write_plan
+from gengs.study.published import TABLE1, TABLE2
 from gengs.study.study_command import Budget
 from gengs.study.study_file import STUDIES, read_study
 

@@ -49,7 +49,7 @@ from ..runs.training import Task, Training
 from .annealing import anneal, warm_up
 
 if TYPE_CHECKING:
-    from .nvpdef_command import NvpdefConfig
+    from .train_commands import NvpdefConfig
 
 
 def build_nvpdef(config: NvpdefConfig, documents: Corpus, test: Corpus) -> tuple[Task, Training]:

@@ -21,10 +21,8 @@ from ..runs.machine import Machine
 from ..runs.training import rehearse
 from .descent import descend
 from .laboratory import Measure
-from .nvpdef_command import NvpdefConfig
 from .synthetic import Synthetic
-from .train_command import TrainCommand
-from .vae_command import VaeConfig
+from .train_commands import NvpdefConfig, TrainCommand, VaeConfig
 
 
 @dataclass(frozen=True)

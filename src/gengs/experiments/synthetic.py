@@ -2,8 +2,8 @@
 
     for each estimator: descend with many seeds → compare its gradients with the exact one
 
-The problem and its closed forms are in :mod:`.quadratic`, the estimators in :mod:`.contenders`,
-the loop in :mod:`.descent`. What is recorded at each step, over the seeds:
+The problem and its closed forms are in :mod:`.quadratic`, the estimators and the loop in
+:mod:`.descent`. What is recorded at each step, over the seeds:
 
 =============  ====================================================================================
 loss           the exact expected loss at the parameters, and its standard error
@@ -20,6 +20,7 @@ __all__ = ["LawName", "Synthetic"]
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -33,8 +34,7 @@ from ..runs.sanitise import say
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from .contenders import Contender
-    from .descent import Descent
+    from .descent import Contender, Descent
     from .quadratic import Quadratic
 
 LawName = Literal["poisson", "binomial", "multinomial", "negative-binomial", "geometric"]
@@ -91,7 +91,9 @@ class Synthetic:
     def run(self) -> Path:
         """Run all estimators and write their records; the folder. The command line draws them."""
         problem, chosen = self._check()
-        with RunFolder.open(self.out or _new_folder(self.law), self, resume=self.resume) as folder:
+        new = (Path("runs") / f"synthetic-{self.law}-{number}" for number in count(1))
+        out = self.out or next(path for path in new if not path.exists())
+        with RunFolder.open(out, self, resume=self.resume) as folder:
             finished = _finished(folder)
             done, waiting = len(finished), [one for one in chosen if one.label not in finished]
             try:
@@ -138,7 +140,7 @@ class Synthetic:
 
     def made(self, names: Sequence[str]) -> tuple[Quadratic, list[Contender]]:
         """The problem, and the estimators of these names."""
-        from .contenders import contenders
+        from .descent import contenders
         from .quadratic import FAMILIES, Quadratic
 
         family = FAMILIES[self.law]
@@ -195,10 +197,3 @@ def _finished(folder: RunFolder) -> set[str]:
     last = [number for number, record in enumerate(records, 1) if record.get("last")]
     folder.records.rewind(last[-1] if last else 0)
     return {records[number - 1]["estimator"] for number in last}
-
-
-def _new_folder(law: str) -> Path:
-    number = 1
-    while (path := Path("runs") / f"synthetic-{law}-{number}").exists():
-        number += 1
-    return path

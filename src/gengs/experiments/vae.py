@@ -36,7 +36,7 @@ from ..models.vae.networks import mlp_pair
 from ..runs.random_state import seed_everything
 from ..runs.training import Task, Training
 from .annealing import anneal, warm_up
-from .vae_command import Vae, VaeConfig
+from .train_commands import Vae, VaeConfig
 
 PAPER_LEVELS = {
     "poisson(2)": 12,
