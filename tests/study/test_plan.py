@@ -9,8 +9,8 @@ import pytest
 
 from gengs.estimators.spec import parse_estimator
 from gengs.experiments.descent import contenders
-from gengs.experiments.quadratic import FAMILIES
 from gengs.experiments.registry import EXPERIMENTS
+from gengs.experiments.synthetic import Synthetic
 from gengs.experiments.train_commands import NvpdefConfig
 from gengs.experiments.vae import VaeConfig
 from gengs.study.plan import Plan, PlannedRun, read_plan, write_plan
@@ -90,7 +90,7 @@ def test_the_table_has_the_papers_cells():
 
 def test_columns_are_the_estimators_of_figure3():
     """The same names mean the same estimators; numbers of draws aside."""
-    named = {one.label: one for one in contenders(["all"], FAMILIES["poisson"], 0.5, 4, 0.999)}
+    named = {one.label: one for one in contenders(Synthetic(), ["all"])}
     of_columns = {run.labels["column"]: run.config for run in read_study("table1", "small").runs}
     assert len(of_columns) == 24
     for column, config in of_columns.items():

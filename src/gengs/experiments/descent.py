@@ -13,7 +13,7 @@ the estimator as it is at that moment; they leave no trace in it.
 
 from __future__ import annotations
 
-__all__ = ["Contender", "Descent", "Quality", "contenders", "descend"]
+__all__ = ["Contender", "contenders", "descend"]
 
 import copy
 import time
@@ -21,7 +21,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -30,7 +30,8 @@ from torch.distributions import Distribution, Independent
 from ..distributions.truncation import truncate
 from ..estimators.base import Cost, Estimator
 from ..estimators.spec import parse_estimator
-from .quadratic import CountFamily, Quadratic
+from ..runs.machine import limited_threads
+from .quadratic import FAMILIES, Quadratic
 
 if TYPE_CHECKING:
     from .synthetic import Synthetic
@@ -48,6 +49,8 @@ class Contender:
     """What the paper calls it."""
     call: str
     """The estimator with its settings."""
+    level: int | None
+    """The atoms of the law, where it needs a table of them."""
     mass: float | None = None
     """Cut the law anew at each step, to this mass (Algorithm 2, NP)."""
 
@@ -55,12 +58,12 @@ class Contender:
         """A fresh copy."""
         return parse_estimator(self.call)
 
-    def law(self, law: Distribution, level: int | None) -> Distribution:
+    def law(self, law: Distribution) -> Distribution:
         """The law it sees: a vector of independent factors, truncated where it needs a table."""
         if self.mass is not None:
             law = truncate(law, mass=self.mass)
         elif self._needs_table:
-            law = truncate(law, level)
+            law = truncate(law, self.level)
         return Independent(law, 1, validate_args=False)
 
     @cached_property
@@ -68,101 +71,73 @@ class Contender:
         return self.make().needs in _TABLES
 
 
-def contenders(
-    names: Sequence[str], family: CountFamily, temperature: float, k: int, mass: float
-) -> list[Contender]:
+def contenders(config: Synthetic, names: Sequence[str]) -> list[Contender]:
     """The estimators of these names: the paper's (``RF*``), or calls (``GenGS(0.1)``), or ``all``.
 
-    Of a finite family, ``all`` leaves out a search for its range. Multi-sample estimators make
-    ``k`` evaluations, GenGS NP keeps the mass.
+    Of a finite family, ``all`` leaves out a search for its range.
     """
-    roster = {contender.label.lower(): contender for contender in _roster(temperature, k, mass)}
+    tau, k, family = config.temperature, config.k, FAMILIES[config.law]
+    calls = {
+        "RF": "REINFORCE",
+        "RF*": "RLOO",
+        # its division by a running standard deviation is a change of the step size, which Adam
+        # undoes; left out, so that its gradients can be compared with the exact one
+        "NVIL": "NVIL(normalise=False)",
+        "MuProp": "MuProp",
+        "VIMCO": f"VIMCO({k})",
+        "DetRB": f"DetRB({k})",
+        "DetRB*": f"DetRB({k}, baseline=True)",
+        "StoRB": f"StoRB({k})",
+        "StoRB*": f"StoRB({k}, baseline=True)",
+        "UnOrd": f"UnOrd({k})",
+        "REBAR": f"REBAR({tau})",
+        "RELAX": f"RELAX({tau})",
+        "GenGS": f"GenGS({tau})",
+        "GenGS ST": f"GenGS({tau}, hard=True)",
+        "GenGS NP": f"GenGS({tau})",
+        "IGR": "IGR",
+        "Gumbel-Rao": f"GumbelRao({tau})",
+        "ReinMax": "ReinMax",
+        "EAT": f"ArrivalTimes({tau})",
+        "Finite differences": "FiniteDifference",
+        "mid-CDF": "MidCDF",
+    }
     if list(names) == ["all"]:
-        finite = family.level is None
-        return [one for one in roster.values() if not (finite and one.mass is not None)]
+        names = [name for name in calls if name != "GenGS NP" or family.level is not None]
+    labels = {label.lower(): label for label in calls}
     chosen: dict[str, Contender] = {}
     for name in names:
-        one = roster.get(name.lower()) or Contender(name, name)
-        one.make()  # refuses a name that there is not
-        if one.label in chosen:
-            raise ValueError(f"expected each estimator once, but got {one.label} again.")
-        chosen[one.label] = one
+        label = labels.get(name.lower(), name)
+        if label in chosen:
+            raise ValueError(f"expected each estimator once, but got {label} again.")
+        mass = config.mass if label == "GenGS NP" else None
+        level = config.level or family.level
+        chosen[label] = Contender(label, calls.get(label, label), level, mass)
+        chosen[label].make()  # refuses a name that there is not
     return list(chosen.values())
 
 
-def _roster(temperature: float, k: int, mass: float) -> list[Contender]:
-    tau = temperature
-    return [
-        Contender("RF", "REINFORCE"),
-        Contender("RF*", "RLOO"),
-        # its division by a running standard deviation is a change of the step size, which Adam
-        # undoes; left out, so that its gradients can be compared with the exact one
-        Contender("NVIL", "NVIL(normalise=False)"),
-        Contender("MuProp", "MuProp"),
-        Contender("VIMCO", f"VIMCO({k})"),
-        Contender("DetRB", f"DetRB({k})"),
-        Contender("DetRB*", f"DetRB({k}, baseline=True)"),
-        Contender("StoRB", f"StoRB({k})"),
-        Contender("StoRB*", f"StoRB({k}, baseline=True)"),
-        Contender("UnOrd", f"UnOrd({k})"),
-        Contender("REBAR", f"REBAR({tau})"),
-        Contender("RELAX", f"RELAX({tau})"),
-        Contender("GenGS", f"GenGS({tau})"),
-        Contender("GenGS ST", f"GenGS({tau}, hard=True)"),
-        Contender("GenGS NP", f"GenGS({tau})", mass),
-        Contender("IGR", "IGR"),
-        Contender("Gumbel-Rao", f"GumbelRao({tau})"),
-        Contender("ReinMax", "ReinMax"),
-        Contender("EAT", f"ArrivalTimes({tau})"),
-        Contender("Finite differences", "FiniteDifference"),
-        Contender("mid-CDF", "MidCDF"),
-    ]
+def descend(config: Synthetic, label: str) -> tuple[list[dict[str, Any]], float]:
+    """Minimise the problem with one estimator, on one thread; the global generator stays as it is.
 
-
-@dataclass(frozen=True)
-class Quality:
-    """Fresh gradients against the exact one, at frozen parameters, for each seed."""
-
-    step: int
-    variance: Tensor
-    """The trace of the covariance, ``(seeds,)``."""
-    error: Tensor
-    """The mean distance of a single gradient from the exact one, ``(seeds,)``."""
-    bias: Tensor
-    """The mean gradient minus the exact one, ``(seeds, parameters)``."""
-    gradients: int
-    """How many were drawn for each seed."""
-
-
-@dataclass(frozen=True)
-class Descent:
-    """What one estimator did."""
-
-    loss: Tensor
-    """The exact loss before each step and after the last, ``(steps + 1, seeds)``."""
-    qualities: tuple[Quality, ...]
-    """At every so many steps; the last is at the end, from more gradients."""
-    evaluations: int
-    """Of the cost, per gradient."""
-    milliseconds: float
-    """The time of one gradient for one seed, step included."""
-
-
-def descend(config: Synthetic, problem: Quadratic, contender: Contender) -> Descent:
-    """Minimise the problem with one estimator; torch's random generator is put back afterwards."""
-    level = config.level or problem.family.level
-    with torch.random.fork_rng(devices=[]):
+    Returns:
+        A record for each step and one after the last, and the milliseconds of a gradient for one
+        seed, step included.
+    """
+    problem = Quadratic(FAMILIES[config.law], config.start, config.target, config.dimension)
+    (contender,) = contenders(config, [label])
+    with limited_threads(1), torch.random.fork_rng(devices=[]):
         # an estimator's numbers do not depend on which others are compared
         torch.manual_seed(config.seed + zlib.crc32(contender.label.encode()))
         copies = config.seeds if contender.make().learns else 1
-        team = _Team(problem, contender, level, [contender.make() for _ in range(copies)])
+        team = _Team(problem, contender, [contender.make() for _ in range(copies)])
         theta = problem.parameters(config.seeds).requires_grad_()
         learned = (part for estimator in team.estimators for part in estimator.parameters())
         optimiser = torch.optim.Adam([theta, *learned], lr=config.rate)
-        path, qualities, elapsed = [theta.detach().clone()], [], 0.0
+        path, qualities, elapsed = [theta.detach().clone()], {}, 0.0
         for step in range(config.steps):
             if step % config.every == 0:
-                qualities.append(team.quality(theta, step, config.gradients))
+                qualities[step] = team.quality(theta, config.gradients)
             begin = time.perf_counter()
             optimiser.zero_grad()
             team.expect(theta).sum().backward()
@@ -174,10 +149,16 @@ def descend(config: Synthetic, problem: Quadratic, contender: Contender) -> Desc
                     f"counts can show; a --rate below {config.rate:g} may help."
                 )
             path.append(theta.detach().clone())
-        qualities.append(team.quality(theta, config.steps, config.final_gradients))
+        qualities[config.steps] = team.quality(theta, config.final_gradients)
         evaluations = team.evaluations(theta)
-    milliseconds = 1e3 * elapsed / config.steps / copies
-    return Descent(problem.loss(torch.stack(path)), tuple(qualities), evaluations, milliseconds)
+        losses = problem.loss(torch.stack(path))  # (steps + 1, seeds)
+    records = []
+    for step, loss in enumerate(losses):
+        record: dict[str, Any] = {"estimator": contender.label, "step": step}
+        records.append(record | _mean("loss", loss) | qualities.get(step, {}))
+    records[-1] |= _mean("excess", losses[-(config.steps // 4) - 1 :].mean(0) - problem.minimum)
+    records[-1] |= {"minimum": problem.minimum, "evaluations": evaluations, "last": True}
+    return records, 1e3 * elapsed / config.steps / copies
 
 
 @dataclass(frozen=True)
@@ -186,7 +167,6 @@ class _Team:
 
     problem: Quadratic
     contender: Contender
-    level: int | None
     estimators: Sequence[Estimator]
 
     def expect(self, theta: Tensor, cost: Cost | None = None) -> Tensor:
@@ -195,12 +175,15 @@ class _Team:
         parts = theta.chunk(len(self.estimators), axis)
         values = []
         for estimator, part in zip(self.estimators, parts, strict=True):
-            law = self.contender.law(self.problem.law(part), self.level)
+            law = self.contender.law(self.problem.law(part))
             values.append(estimator.expect(cost or self.problem.cost, law))
         return values[0] if len(values) == 1 else torch.cat(values, -1)
 
-    def quality(self, theta: Tensor, step: int, gradients: int) -> Quality:
-        """Measure fresh gradients; the estimators, their running averages too, stay as they are."""
+    def quality(self, theta: Tensor, gradients: int) -> dict[str, Any]:
+        """Fresh gradients against the exact one, so many for each seed, as a part of a record.
+
+        The estimators, their running averages too, stay as they are.
+        """
         frozen = self._frozen()
         exact = self.problem.gradient(theta).flatten(1)  # (seeds, parameters)
         parts, at_once = [], max(1, _AT_ONCE // len(theta))
@@ -210,7 +193,13 @@ class _Team:
             (gradient,) = torch.autograd.grad(frozen.expect(copies).sum(), copies)
             parts.append(gradient.flatten(2).double() - exact)
         off = torch.cat(parts)  # (gradients, seeds, parameters)
-        return Quality(step, off.var(0).sum(-1), off.norm(dim=-1).mean(0), off.mean(0), gradients)
+        variance = off.var(0).sum(-1)  # the trace of the covariance
+        record: dict[str, Any] = _mean("variance", variance)
+        if self.estimators[0].objective == "expectation":  # else a distance would mislead
+            record |= _mean("error", off.norm(dim=-1).mean(0))
+            noise = (variance / gradients).sum().sqrt() / len(theta)
+            record |= {"bias": off.mean(0).mean(0).tolist(), "bias_se": float(noise)}
+        return record
 
     def evaluations(self, theta: Tensor) -> int:
         """How many draws a gradient shows to the cost, counted."""
@@ -230,3 +219,8 @@ class _Team:
             for parameter in estimator.parameters():
                 parameter.requires_grad = False  # a lazy one takes this, but not requires_grad_()
         return replace(self, estimators=copies)
+
+
+def _mean(name: str, values: Tensor) -> dict[str, float]:
+    """The mean over the seeds, and its standard error."""
+    return {name: float(values.mean()), f"{name}_se": float(values.std() / len(values) ** 0.5)}

@@ -142,11 +142,6 @@ def _least_multinomial(t: Tensor) -> Tensor:
     return (_DRAWS * p * (1 - p) + (_DRAWS * p - t).square()).sum()
 
 
-def _negative_binomial(theta: Tensor) -> Distribution:
-    count = torch.full_like(theta, _FAILURES, requires_grad=False)
-    return NegativeBinomial(count, logits=theta, validate_args=False)
-
-
 # the law of an unconstrained parameter, the way back to it, the least loss; start, target, atoms
 _FAMILIES = (
     CountFamily(
@@ -166,7 +161,9 @@ _FAMILIES = (
     ),
     CountFamily(
         "negative-binomial",
-        _negative_binomial,
+        lambda theta: NegativeBinomial(
+            theta.new_full(theta.shape, _FAILURES), logits=theta, validate_args=False
+        ),
         *(torch.logit, _least_count(1 / _FAILURES), (0.6,), (0.4,), 40),
     ),
     CountFamily(

@@ -71,9 +71,9 @@ def _rehearse_synthetic(config: Synthetic, data_dir: Path | None) -> float:
     steps, begin = min(config.steps, config.every), time.perf_counter()
     short = replace(config, steps=steps, final_gradients=2)
     with redirect_stderr(io.StringIO()):  # who is left out
-        problem, chosen = short._check()
-    for contender in chosen:
-        descend(short, problem, contender)
+        chosen = short._check()
+    for label in chosen:
+        descend(short, label)
     return (time.perf_counter() - begin) * config.steps / steps
 
 

@@ -8,6 +8,7 @@ import gc
 import io
 import math
 import time
+from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from . import checkpoint
 from .atomic import write_atomically
 from .checkpoint import restore, snapshot
 from .diagnosis import NonFiniteError, bad_forward, bad_gradient, bad_parameter
+from .json_lines import dumps, loads
 from .machine import Machine
 from .progress import Progress
 from .random_state import random_state, restore_random_state, seed_everything
@@ -58,27 +60,26 @@ class TaskModule(nn.Module):
         return {name: v if name == "loss" else v.detach() for name, v in outputs.items()}
 
 
+@dataclass
 class Loop:
     """A training run in progress: set up the devices, start afresh or from the checkpoint; ``go``.
 
     ``run`` is the folder of the run in the first process, nothing in the others.
     """
 
-    def __init__(
-        self,
-        fabric: Fabric,
-        task: Task,
-        training: Training,
-        machine: Machine,
-        seed: int,
-        run: RunFolder | None,
-    ) -> None:
-        self.fabric, self.task, self.training, self.machine = fabric, task, training, machine
-        self.seed, self.run = seed, run
+    fabric: Fabric
+    task: Task
+    training: Training
+    machine: Machine
+    seed: int
+    run: RunFolder | None
+    tensorboard: SummaryWriter | None = None
+
+    def __post_init__(self) -> None:
+        fabric, task, run = self.fabric, self.task, self.run
         self.rank, self.world = fabric.global_rank, fabric.world_size
         self.step = self.count = 0
         self.sums: dict[str, float] = {}  # of what a record will be the mean of
-        self.tensorboard: SummaryWriter | None = None
         self.saved: int | None = None
         self.clock = self.saved_at = time.monotonic()
         if any(is_lazy(p) for module in task.modules.values() for p in module.parameters()):
@@ -93,13 +94,13 @@ class Loop:
         saved = fabric.broadcast(saved)
         if saved is not None:
             file, state = saved
-            restore(task, state, self.rank, self.world, training.steps, file)
+            restore(task, state, self.rank, self.world, self.training.steps, file)
             self.step, self.sums, self.count = state["step"], state["sums"], state["count"]
             self.saved = self.step
         if run is not None:
             run.records.rewind(0 if saved is None else state["records"])
-        shown = machine.progress and run is not None
-        self.progress = Progress(training.steps, self.step, shown=shown)
+        shown = self.machine.progress and run is not None
+        self.progress = Progress(self.training.steps, self.step, shown=shown)
 
     def go(self, asked: Event) -> bool:
         """Make all steps that are left, and leave the process group; whether nobody interrupted."""
@@ -237,13 +238,10 @@ class Loop:
         self.run.records.append({"kind": kind, "step": self.step, **values})
         now = {"seconds": time.monotonic() - self.clock, "cpu_seconds": time.process_time()}
         self.run.timings.append({"kind": kind, "step": self.step, **now})
-        if self.tensorboard is None:
-            return
-        for name, value in values.items():
-            if getattr(value, "shape", None) == ():  # a tensor's or NumPy's number
-                value = value.item()
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
-                self.tensorboard.add_scalar(f"{kind}/{name}", value, self.step)
+        if self.tensorboard is not None:
+            for name, value in loads(dumps(values)).items():  # a tensor's number as a plain one
+                if type(value) in (int, float):
+                    self.tensorboard.add_scalar(f"{kind}/{name}", value, self.step)
 
     def save(self) -> None:
         """Write the checkpoint; the records that it counts on come first."""

@@ -59,14 +59,8 @@ class PlannedRun:
         if name not in EXPERIMENTS:
             hint = nearest(self.experiment, EXPERIMENTS)
             raise ValueError(f"unknown experiment {self.experiment!r}{hint}")
-        kind = EXPERIMENTS[name].config_class
         if isinstance(config, Mapping):
-            config = from_json(kind, config, self.id or "config")
-        if not isinstance(config, kind):
-            raise TypeError(
-                f"expected a {kind.__name__} for the experiment {name!r}, but got a "
-                f"{type(config).__name__}."
-            )
+            config = from_json(EXPERIMENTS[name].config_class, config, self.id or "config")
         vars(self).update(experiment=name, config=config, id=self.id or _id(name, config))
         if self.seed < 0:  # some generators refuse it, after the others have begun
             raise ValueError(

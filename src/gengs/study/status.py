@@ -93,23 +93,18 @@ def refuse_conflicts(folder: Path, runs: Iterable[PlannedRun]) -> None:
         )
 
 
-class Estimate:
-    """Seconds of runs, from those of runs like them."""
+class Estimate(defaultdict[str, list[float]]):
+    """Seconds of runs, from those of runs like them; empty, where nothing is known."""
 
     def __init__(self, times: Iterable[tuple[PlannedRun, float]]) -> None:
-        self._times: defaultdict[str, list[float]] = defaultdict(list)
+        super().__init__(list)
         for run, seconds in times:
             for likeness in _likenesses(run):
-                self._times[likeness].append(seconds)
-
-    def __bool__(self) -> bool:
-        """Whether anything is known."""
-        return bool(self._times)
+                self[likeness].append(seconds)
 
     def seconds(self, run: PlannedRun) -> float | None:
         """How long a run takes, if anything is known."""
-        known = (self._times[likeness] for likeness in _likenesses(run) if likeness in self._times)
-        return next(map(mean, known), None)
+        return next((mean(self[key]) for key in _likenesses(run) if key in self), None)
 
     def total(self, runs: Sequence[PlannedRun], workers: int) -> float | None:
         """How long runs take, ``workers`` at a time."""

@@ -173,7 +173,7 @@ def _runs(file: _StudyFile, path: str, templates: dict[str, str]) -> Iterator[Pl
         for section, given in entries:
             where = f"{path} {section}"
             own = dict(given)
-            parts = {key: own.pop(key) for key in ("grid", "labels") if key in own}
+            parts: Settings = {key: own.pop(key) for key in ("grid", "labels") if key in own}
             entry = from_json(_StudyFile, {"experiment": file.experiment, **parts}, where)
             _check_grid(entry.grid, own, f"{where} grid")
             own = file.expanded(own, where)
