@@ -153,13 +153,9 @@ def select(runs: Sequence[PlannedRun], only: Iterable[str]) -> list[PlannedRun]:
 
 def _id(experiment: str, config: Any) -> str:
     settings, usual = to_json(config), defaults(type(config))
-    unusual = {
-        name: value
-        for name, value in settings.items()
-        if name not in usual or json.dumps(value, default=str) != json.dumps(usual[name])
-    }
+    unusual = {k: v for k, v in settings.items() if k not in usual or repr(v) != repr(usual[k])}
     first_name = "topics" if experiment == "nvpdef" else experiment  # ids outlive a new name
-    text = json.dumps([first_name, unusual], sort_keys=True, default=str)
+    text = json.dumps([first_name, unusual], sort_keys=True)
     named = [settings[name] for name in EXPERIMENTS[experiment].named_by]
     words = re.sub(r"[^a-z0-9.]+", "-", "-".join(map(str, named)).lower()).strip("-.")
     return f"{words[:80]}-seed{config.seed}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

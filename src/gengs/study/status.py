@@ -169,7 +169,7 @@ def duration(seconds: float | None) -> str:
 def _likenesses(run: PlannedRun) -> tuple[str, str, str]:
     """What other runs share with this one: all but the seed, the column, nothing."""
     config = {**to_json(run.config), "seed": None}
-    kind = json.dumps([run.experiment, config], sort_keys=True, default=str)
+    kind = json.dumps([run.experiment, config], sort_keys=True)
     return kind, f"{run.experiment} {run.labels.get('column', '')}", ""
 
 
