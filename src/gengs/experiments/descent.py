@@ -68,6 +68,7 @@ class Contender:
 
     @cached_property
     def _needs_table(self) -> bool:
+        # asked in the descent, not before: one that draws weights moves the generator on
         return self.make().needs in _TABLES
 
 

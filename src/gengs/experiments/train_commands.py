@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..models.topics.topic_defaults import DEFAULTS
-from ..runs.config import check_least, check_positive, option
+from ..runs.config import check_least, check_positive
 from ..runs.machine import Machine, without_subnormals
 from ..runs.sanitise import say
 
@@ -236,13 +236,11 @@ class NvpdefConfig:
 
     def check(self) -> None:
         """Numbers out of range, by the names of their options: before the training, not after."""
-        ones = ("topics", "batch_size", "epochs", "evaluate_every", "draws")
-        zeros = ("level", "refine", "importance_draws", "kl_warm_up", "seed", "weight_decay")
-        check_least(self, dict.fromkeys(ones, 1) | dict.fromkeys((*zeros, "topic_penalty"), 0))
+        ones = ("topics", "super_topics", "hidden", "batch_size", "epochs", "evaluate_every")
+        zeros = ("level", "refine", "importance_draws", "kl_warm_up", "seed")
+        least = {"draws": 1, "weight_decay": 0, "topic_penalty": 0}
+        check_least(self, least | dict.fromkeys(ones, 1) | dict.fromkeys(zeros, 0))
         check_positive(self, "learning_rate", "clip")
-        for name, numbers in (("super_topics", self.super_topics), ("hidden", self.hidden)):
-            if numbers and min(numbers) < 1:
-                raise ValueError(f"expected at least 1 for {option(name)}, but got {min(numbers)}.")
         if not 0 <= self.validation < 1:
             raise ValueError(f"expected a `validation` in [0, 1), but got {self.validation}.")
 

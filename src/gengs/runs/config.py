@@ -121,16 +121,17 @@ def option(name: str) -> str:
 
 
 def check_least(config: object, least: Mapping[str, float]) -> None:
-    """Raise for the first field below its least value, or not finite; ``None`` is left alone."""
+    """Raise for the first number below its least value, or not finite; ``None`` is left alone."""
     for name, bound in least.items():
-        number = getattr(config, name)
-        if number is not None and not bound <= number < math.inf:
-            kind = "" if math.isfinite(number) else "a finite number of "
-            raise ValueError(
-                f"expected {kind}at least {bound} for {option(name)}, but got {number}."
-            )
-        if name == "seed" and number >= 2**63:  # torch's generators take no more
-            raise ValueError(f"expected --seed below 2^63, but got {number}.")
+        value = getattr(config, name)
+        for number in value if isinstance(value, tuple) else (value,):
+            if number is not None and not bound <= number < math.inf:
+                kind = "" if math.isfinite(number) else "a finite number of "
+                raise ValueError(
+                    f"expected {kind}at least {bound} for {option(name)}, but got {number}."
+                )
+        if name == "seed" and value >= 2**63:  # torch's generators take no more
+            raise ValueError(f"expected --seed below 2^63, but got {value}.")
 
 
 def check_positive(config: object, *names: str) -> None:
