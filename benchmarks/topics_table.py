@@ -29,8 +29,8 @@ from gengs.metrics import npmi, topic_diversity
 from gengs.models.topics.topic_words import top_words
 from gengs.runs.atomic import write_atomically
 from gengs.runs.records import RunFolder
-from gengs.study.paper import TABLE2, TABLE2_OTHERS
 from gengs.study.plan import Plan, PlannedRun, read_plan
+from gengs.study.published import TABLE2, TABLE2_OTHERS
 
 from .timing import machine
 from .topics import lda_perplexity

@@ -11,10 +11,10 @@ from dataclasses import replace
 import pytest
 
 from gengs.data.text.text_sets import load_corpus
-from gengs.experiments.nvpdef_command import Nvpdef, NvpdefConfig
 from gengs.experiments.nvpdef_experiment import build_nvpdef
+from gengs.experiments.train_commands import Nvpdef, NvpdefConfig
 from gengs.runs.machine import Machine
-from gengs.study.paper import TABLE2
+from gengs.study.published import TABLE2
 from gengs.study.study_file import read_study
 
 SMALL = ["--topics", "6", "--hidden", "16", "--epochs", "2", "--draws", "2", "--no-progress"]

@@ -1,6 +1,7 @@
 """The synthetic experiment: closed forms, independent seeds, records, figures, the command."""
 
 import json
+import math
 import subprocess
 import sys
 
@@ -10,8 +11,7 @@ from torch.distributions import Independent
 
 from gengs import Exact
 from gengs.cli import main
-from gengs.experiments.contenders import contenders
-from gengs.experiments.descent import _Team, descend
+from gengs.experiments.descent import _Team, contenders, descend
 from gengs.experiments.quadratic import FAMILIES, Quadratic
 from gengs.experiments.synthetic import Synthetic
 from gengs.report.curves import descent_curves
@@ -27,14 +27,15 @@ def problem_of(law, **settings):
     return Quadratic(FAMILIES[law], **settings)
 
 
-def contender(label, law):
-    return contenders([label], FAMILIES[law], 0.5, 4, 0.999)[0]
+def contender(label, law="poisson", **settings):
+    return contenders(Synthetic(law=law, **settings), [label])[0]
 
 
 def descent(label, law="poisson", seed=0, **changes):
+    """The records of a short descent."""
     settings = {"law": law, "seeds": 4, "steps": 30, "rate": 0.05, "every": 10}
     settings |= {"gradients": 20, "final_gradients": 50, "seed": seed} | changes
-    return descend(Synthetic(**settings), problem_of(law), contender(label, law))
+    return descend(Synthetic(**settings), label)[0]
 
 
 @pytest.mark.parametrize("law", FAMILIES)
@@ -74,29 +75,39 @@ def test_the_minimum_is_where_exact_descent_ends(law):
 @pytest.mark.parametrize("label", ["RF", "NVIL", "REBAR", "mid-CDF"])
 def test_seeds_differ_and_repeat(label):
     first, again, other = descent(label), descent(label), descent(label, seed=1)
-    assert torch.equal(first.loss, again.loss) and not torch.equal(first.loss, other.loss)
-    assert torch.equal(first.qualities[-1].bias, again.qualities[-1].bias)
-    assert len({loss.item() for loss in first.loss[-1]}) == 4  # no two seeds alike
+    assert first == again and len(first) == 31
+    assert first[-1]["loss"] != other[-1]["loss"] and first[-1]["bias"] != other[-1]["bias"]
+
+
+@pytest.mark.parametrize("label", ["RF", "NVIL", "REBAR", "mid-CDF"])
+def test_no_two_seeds_are_alike(label):
+    torch.manual_seed(0)
+    problem, one = problem_of("poisson"), contender(label)
+    team = _Team(problem, one, [one.make() for _ in range(4 if one.make().learns else 1)])
+    theta = problem.parameters(4).requires_grad_()
+    for _ in range(30):
+        team.expect(theta).sum().backward()  # adds up
+    assert len(set(theta.grad.flatten().tolist())) == 4
 
 
 @pytest.mark.parametrize("label", ["NVIL", "RELAX", "RF*"])
 def test_measuring_leaves_no_trace(label):
-    problem, one = problem_of("poisson"), contender(label, "poisson")
-    team = _Team(problem, one, 50, [one.make() for _ in range(4 if one.make().learns else 1)])
+    problem, one = problem_of("poisson"), contender(label)
+    team = _Team(problem, one, [one.make() for _ in range(4 if one.make().learns else 1)])
     theta = problem.parameters(4).requires_grad_()
     team.expect(theta).sum().backward()
     before = [
         part.clone() for estimator in team.estimators for part in estimator.state_dict().values()
     ]
-    team.quality(theta, 0, 7)
+    team.quality(theta, 7)
     after = [part for estimator in team.estimators for part in estimator.state_dict().values()]
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
 
 
 def test_seeds_of_a_learning_estimator_are_independent():
     """A seed that goes astray does not move another one's baseline."""
-    problem, one = problem_of("poisson"), contender("NVIL", "poisson")
-    team = _Team(problem, one, None, [one.make() for _ in range(2)])
+    problem, one = problem_of("poisson"), contender("NVIL")
+    team = _Team(problem, one, [one.make() for _ in range(2)])
     theta = torch.tensor([[3.0], [9.0]], requires_grad=True)
     team.expect(theta)
     still, astray = (float(estimator.mean) for estimator in team.estimators)
@@ -106,20 +117,21 @@ def test_seeds_of_a_learning_estimator_are_independent():
 @pytest.mark.parametrize("law", FAMILIES)
 def test_unbiased_gradients_are_found_unbiased(law):
     """RLOO's bias over 4 seeds × 20,000 gradients is within 5 standard errors: false alarm 1e-6."""
-    quality = descent("RF*", law, steps=1, final_gradients=20_000).qualities[-1]
-    error = (quality.variance / quality.gradients).sum().sqrt() / 4
-    assert quality.bias.mean(0).norm() < 5 * error
+    last = descent("RF*", law, steps=1, final_gradients=20_000)[-1]
+    assert last["bias_se"] == pytest.approx((last["variance"] / 20_000 / 4) ** 0.5)
+    assert math.hypot(*last["bias"]) < 5 * last["bias_se"]
 
 
 def test_all_estimators_of_the_paper_and_evaluations():
-    everyone = contenders(["all"], FAMILIES["poisson"], 0.5, 4, 0.999)
+    everyone = contenders(Synthetic(), ["all"])
     paper = {"RF", "RF*", "NVIL", "MuProp", "VIMCO", "REBAR", "RELAX", "DetRB", "DetRB*", "StoRB",
              "StoRB*", "UnOrd", "GenGS", "GenGS ST", "GenGS NP"}  # fmt: skip
     assert paper < {one.label for one in everyone}
-    finite = contenders(["all"], FAMILIES["binomial"], 0.5, 4, 0.999)
+    finite = contenders(Synthetic(law="binomial"), ["all"])
     assert {one.label for one in everyone} - {one.label for one in finite} == {"GenGS NP"}
     short = {"seeds": 2, "steps": 1, "gradients": 2, "final_gradients": 2}
-    shown = {label: descent(label, **short).evaluations for label in ("RF*", "DetRB*", "mid-CDF")}
+    labels = ("RF*", "DetRB*", "mid-CDF")
+    shown = {label: descent(label, **short)[-1]["evaluations"] for label in labels}
     assert shown == {"RF*": 2, "DetRB*": 5, "mid-CDF": 1}
 
 

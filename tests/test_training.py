@@ -17,7 +17,7 @@ from torch import nn
 import gengs
 from gengs.runs import checkpoint
 from gengs.runs.checkpoint import CheckpointError
-from gengs.runs.monitor import Progress
+from gengs.runs.progress import Progress
 from gengs.runs.records import RunFolder
 from gengs.runs.training import Machine, NonFiniteError, Task, Training, train
 

@@ -25,8 +25,8 @@ from .runs.sanitise import say
 COMMANDS = {
     "measure": "experiments.laboratory.Measure",
     "synthetic": "experiments.synthetic.Synthetic",
-    "vae": "experiments.vae_command.Vae",
-    "nvpdef": "experiments.nvpdef_command.Nvpdef",
+    "vae": "experiments.train_commands.Vae",
+    "nvpdef": "experiments.train_commands.Nvpdef",
     "topics fit": "apps.topics.topics_command.TopicsFit",
     "topics apply": "apps.topics.topics_command.TopicsApply",
     "topics show": "apps.topics.topics_show.TopicsShow",

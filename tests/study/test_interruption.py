@@ -24,9 +24,9 @@ from gengs.cli import main
 from gengs.runs.machine import Machine
 from gengs.runs.records import RunFolder
 from gengs.study.runner import fan_out
-from gengs.study.session import Session
 from gengs.study.status import Status
 from gengs.study.study_file import read_study
+from gengs.study.worker import Session
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks into /proc")  # noqa: PTH112
 

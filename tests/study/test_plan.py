@@ -8,13 +8,13 @@ from typing import get_args
 import pytest
 
 from gengs.estimators.spec import parse_estimator
-from gengs.experiments.contenders import contenders
-from gengs.experiments.nvpdef_command import NvpdefConfig
-from gengs.experiments.quadratic import FAMILIES
+from gengs.experiments.descent import contenders
 from gengs.experiments.registry import EXPERIMENTS
+from gengs.experiments.synthetic import Synthetic
+from gengs.experiments.train_commands import NvpdefConfig
 from gengs.experiments.vae import VaeConfig
-from gengs.study.paper import TABLE1, TABLE2
 from gengs.study.plan import Plan, PlannedRun, read_plan, write_plan
+from gengs.study.published import TABLE1, TABLE2
 from gengs.study.study_command import Budget
 from gengs.study.study_file import STUDIES, read_study
 
@@ -90,7 +90,7 @@ def test_the_table_has_the_papers_cells():
 
 def test_columns_are_the_estimators_of_figure3():
     """The same names mean the same estimators; numbers of draws aside."""
-    named = {one.label: one for one in contenders(["all"], FAMILIES["poisson"], 0.5, 4, 0.999)}
+    named = {one.label: one for one in contenders(Synthetic(), ["all"])}
     of_columns = {run.labels["column"]: run.config for run in read_study("table1", "small").runs}
     assert len(of_columns) == 24
     for column, config in of_columns.items():
@@ -145,10 +145,10 @@ def test_no_plan(tmp_path):
         read_plan(tmp_path)
 
 
-def test_experiments_know_their_names(tmp_path):
-    for name, experiment in EXPERIMENTS.items():
-        assert experiment.name == name
-        assert experiment.config_class().seed == 0
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=EXPERIMENTS)
+def test_experiments_can_be_run_as_they_are_and_named(experiment):
+    config = experiment.config_class()
+    assert config.seed == 0 and all(hasattr(config, name) for name in experiment.named_by)
 
 
 def test_a_plan_from_when_nvpdef_was_called_topics(tmp_path):

@@ -10,7 +10,7 @@ from studies import MEASURE, TRAIN, run, write
 
 from gengs.cli import main
 from gengs.runs.records import RunFolder
-from gengs.study.board import Board
+from gengs.study.live_table import LiveTable
 from gengs.study.plan import read_plan
 from gengs.study.status import Status
 from gengs.study.study_file import STUDIES, read_study
@@ -192,7 +192,7 @@ def test_a_dry_run_names_the_run_and_the_setting_that_is_wrong(tmp_path, capsys,
 def test_lines_count_up_although_several_runs_ended_at_once(tmp_path, capsys):
     plan = read_study(write(tmp_path / "grid.toml", MEASURE, replicates=50))
     looks = [Status(plan, tmp_path)]
-    with Board(lambda: looks[-1], workers=1, seconds=1000):
+    with LiveTable(lambda: looks[-1], workers=1, seconds=1000):
         for run in plan.runs:
             path = tmp_path / "runs" / run.id
             with RunFolder.open(path, run.config) as folder:

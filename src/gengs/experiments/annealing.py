@@ -23,7 +23,9 @@ def anneal(
     """
     schedule, followed = Exponential(*ends, steps=steps), False
     for text, estimator in estimators:
-        if isinstance(estimator, GenGS) and not _has_its_own(text):
+        _, arguments, named = parse_call(text)
+        its_own = arguments or "temperature" in named  # the first argument is the temperature
+        if isinstance(estimator, GenGS) and not its_own:
             estimator.temperature, followed = schedule, True
     return {"temperature": schedule} if followed else {}
 
@@ -35,8 +37,3 @@ def warm_up(model: Any, steps: int) -> dict[str, Any]:
     # a schedule's values are positive; the weight starts at one step's worth
     model.kl_weight = Linear(1 / steps, 1.0, steps)
     return {"kl_weight": model.kl_weight}
-
-
-def _has_its_own(text: str) -> bool:
-    _, arguments, named = parse_call(text)
-    return bool(arguments) or "temperature" in named  # the first argument is the temperature

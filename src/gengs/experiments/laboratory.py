@@ -81,25 +81,24 @@ class Measure:
         q = law if self.level is None else truncate(law, self.level)
         cost = named_cost(self.cost, self.target, self.seed)
         estimators = self._estimators(cost, q)
+        result = measure(cost, q, [], replicates=self.replicates, seed=self.seed)  # the exact one
         opened = RunFolder.open(self.out, self, resume=self.resume) if self.out else nullcontext()
         with opened as folder:
-            rows = [] if folder is None else _kept_rows(folder)
-            result = None
+            if folder is not None:
+                result = replace(result, rows=_kept_rows(folder))
             try:
-                result = measure(cost, q, [], replicates=self.replicates, seed=self.seed)
-                for estimator in estimators[len(rows) :]:
-                    rows.append(self._measure(cost, q, estimator, result.exact))
+                for estimator in estimators[len(result.rows) :]:
+                    row = self._measure(cost, q, estimator, result.exact)
+                    result = replace(result, rows=(*result.rows, row))
                     if folder is not None:
-                        _keep(folder, replace(result, rows=(rows[-1],)))
+                        _keep(folder, result)
             except KeyboardInterrupt:
-                if result is not None:
-                    self._print(replace(result, rows=tuple(rows)))
+                self._print(result)
                 if folder is not None:
-                    say(f"{len(rows)} estimators are kept; to go on: {resume_command()}")
+                    say(f"{len(result.rows)} estimators are kept; to go on: {resume_command()}")
                 raise Interrupted from None
             if folder is not None:
                 folder.finish()
-        result = replace(result, rows=tuple(rows))
         self._print(result)
         if self.plot is not None:
             result.plot(f"{self.law}, {self.cost} cost").savefig(self.plot, dpi=150)
@@ -161,26 +160,26 @@ class Measure:
 
 
 def _keep(folder: RunFolder, result: Measurement) -> None:
-    """A record for each estimator; what the clock decides is no record, but a timing."""
+    """A record of the last estimator; what the clock decides is no record, but a timing."""
     content = result.to_dict()
-    for row in content.pop("rows"):
-        times = {"estimator": row["estimator"], "milliseconds": row.pop("milliseconds")}
-        folder.timings.append(times)
-        folder.records.append({"kind": "measurement", "step": 0, **content, **row})
+    row = content.pop("rows")[-1]
+    times = {"estimator": row["estimator"], "milliseconds": row.pop("milliseconds")}
+    folder.timings.append(times)
+    folder.records.append({"kind": "measurement", "step": 0, **content, **row})
 
 
-def _kept_rows(folder: RunFolder) -> list[Row]:
+def _kept_rows(folder: RunFolder) -> tuple[Row, ...]:
     """The estimators that a folder has, in the order in which they were measured."""
     from ..lab.measure import Row
 
     times = {time["estimator"]: time["milliseconds"] for time in folder.timings}
     rows = []
     for record in folder.records:
-        found: dict[str, Any] = {**record, "milliseconds": times.get(record["estimator"])}
-        for name, value in found.items():
-            found[name] = math.nan if value is None else value
-        rows.append(Row(**{name: found[name] for name in Row.__dataclass_fields__}))
-    return rows
+        found = {**record, "milliseconds": times.get(record["estimator"])}
+        values: dict[str, Any] = {name: found[name] for name in Row.__dataclass_fields__}
+        values |= {name: math.nan for name, value in values.items() if value is None}
+        rows.append(Row(**values))
+    return tuple(rows)
 
 
 def named_cost(name: CostName, target: float, seed: int = 0) -> Cost:

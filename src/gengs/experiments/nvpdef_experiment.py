@@ -1,46 +1,64 @@
 """From the settings of ``gengs nvpdef`` to the topic model that is trained (Table 2).
 
-What is recorded at each evaluation is listed in :mod:`.nvpdef_evaluation`. At the end,
-``topics.json`` in the run's folder lists the topics' words and, where there are super-topics, what
-hangs on each.
+At the end, ``topics.json`` in the run's folder lists the topics' words and, where there are
+super-topics, what hangs on each. What is recorded at each evaluation, by exact draws on documents
+that the model was not trained on:
+
+========================  =========================================================================
+perplexity_test           per document, from the ELBO of exact draws: the number to compare
+perplexity_test_corpus    the same, averaged over words instead of documents
+perplexity_relaxed        from the value that the estimator itself trains on: relaxed, for a
+                          relaxation, and then no perplexity of the discrete model
+perplexity_validation     of training documents that were held out, where asked for
+perplexity_refined        the first one with each document's posterior refined (where asked for)
+perplexity_importance     from an importance-sampled likelihood, a tighter bound (where asked for)
+kl_test                   the divergence's part of the bound, in nats per document
+npmi, diversity           coherence of the topics' first words on the training documents, and the
+                          share of different words among them
+========================  =========================================================================
 """
 
 from __future__ import annotations
 
 __all__ = ["build_nvpdef"]
 
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from torch import Tensor
 
 from ..data.batches import Batches
 from ..data.text.corpus import Corpus
 from ..estimators.spec import parse_estimator
+from ..metrics import npmi, topic_diversity
 from ..models.topics.bag_encoder import BagEncoder
 from ..models.topics.document_weights import starting_shares
 from ..models.topics.nvdm import NVDM
 from ..models.topics.nvpdef import NVPDEF
 from ..models.topics.topic_activity import measure_activity
 from ..models.topics.topic_network import TopicNetwork
+from ..models.topics.topic_perplexity import perplexity
 from ..models.topics.topic_training import topic_optimizer, topic_task
-from ..models.topics.topic_words import topics_as_json
+from ..models.topics.topic_words import top_words, topics_as_json
 from ..runs.json_lines import dumps
 from ..runs.random_state import seed_everything
 from ..runs.training import Task, Training
 from .annealing import anneal, warm_up
-from .nvpdef_evaluation import evaluation
 
 if TYPE_CHECKING:
-    from .nvpdef_command import NvpdefConfig
+    from .train_commands import NvpdefConfig
 
 
 def build_nvpdef(config: NvpdefConfig, documents: Corpus, test: Corpus) -> tuple[Task, Training]:
     """The task and its length: one function from the configuration to everything that trains."""
     config.check()
-    rows, held_out = _split(config, len(documents))
+    order = np.random.default_rng(0).permutation(len(documents))  # the same for every seed
+    held = round(len(documents) * config.validation)
     seed_everything(config.seed)
-    data = Batches(documents, config.batch_size, config.seed, rows=rows)
+    data = Batches(documents, config.batch_size, config.seed, rows=np.sort(order[held:]))
     steps = config.epochs * len(data)
     model, schedules = _model(config, documents, steps)
     task = topic_task(
@@ -53,39 +71,27 @@ def build_nvpdef(config: NvpdefConfig, documents: Corpus, test: Corpus) -> tuple
         turn=config.turn,
         decay=config.decay == "cosine",
         schedules=schedules,
-        evaluate=evaluation(config, model, documents, held_out, test),
+        evaluate=_evaluation(config, model, documents, np.sort(order[:held]), test),
     )
-    task = replace(task, files=lambda: {"topics.json": _topics_file(model, documents, config.turn)})
+
+    def files() -> dict[str, bytes]:
+        measure_activity(model, documents, turn=config.turn)
+        topics = topics_as_json(model, documents.vocabulary)
+        return {"topics.json": (dumps(topics, indent=2) + "\n").encode()}
+
     every = None if config.evaluate_every is None else config.evaluate_every * len(data)
-    return task, Training(
+    return replace(task, files=files), Training(
         steps=steps, clip=config.clip, record_every=len(data), evaluate_every=every
     )
-
-
-def _topics_file(model: TopicNetwork, documents: Corpus, turn: bool) -> bytes:
-    measure_activity(model, documents, turn=turn)
-    found = topics_as_json(model, documents.vocabulary)
-    return (dumps(found, indent=2) + "\n").encode()
-
-
-def _split(config: NvpdefConfig, documents: int) -> tuple[Any, Any]:
-    """The documents to train on, and those held out: the same for every seed."""
-    if not 0 <= config.validation < 1:
-        raise ValueError(f"expected a `validation` in [0, 1), but got {config.validation}.")
-    order = np.random.default_rng(0).permutation(documents)
-    held = round(documents * config.validation)
-    return np.sort(order[held:]), np.sort(order[:held])
 
 
 def _model(
     config: NvpdefConfig, documents: Corpus, steps: int
 ) -> tuple[TopicNetwork, dict[str, Any]]:
-    layers = 1 if config.stack == "mean-field" else 1 + len(config.super_topics)
-    inner = config.inner_estimator or config.estimator
-    names = [config.estimator, *[inner] * (layers - 1)]
-    if config.model == "nvdm" and config.super_topics:
-        raise ValueError("Gaussian topics have no layer above: expected no `super_topics`.")
-    rates = config.rates * (1 + len(config.super_topics) if len(config.rates) == 1 else 1)
+    """The model, and what changes while it trains."""
+    layers = 1 + len(config.super_topics)
+    drawn = 1 if config.stack == "mean-field" else layers
+    names = [config.estimator, *[config.inner_estimator or config.estimator] * (drawn - 1)]
     estimators = [parse_estimator(name) for name in names]
     encoder = BagEncoder(
         documents.words,
@@ -96,14 +102,19 @@ def _model(
         batch_norm=config.batch_norm,
     )
     unigram = starting_shares(documents, config.weigh)
-    model: TopicNetwork = (
-        NVDM(encoder, config.topics, estimators[0].samples, words=config.words, unigram=unigram)
-        if config.model == "nvdm"
-        else NVPDEF(
+    model: TopicNetwork
+    schedules: dict[str, Any] = {}
+    if config.model == "nvdm":
+        if config.super_topics:
+            raise ValueError("Gaussian topics have no layer above: expected no `super_topics`.")
+        draws = estimators[0].samples
+        model = NVDM(encoder, config.topics, draws, words=config.words, unigram=unigram)
+    else:
+        model = NVPDEF(
             encoder,
             estimators,
             (*config.super_topics, config.topics),
-            rates,
+            config.rates * (layers if len(config.rates) == 1 else 1),
             config.level or None,
             config.posterior,
             config.stack,
@@ -111,9 +122,55 @@ def _model(
             learn_rates=config.learn_rates,
             unigram=unigram,
         )
-    )
-    schedules: dict[str, Any] = {}
-    if isinstance(model, NVPDEF):
-        named = zip(names, model.estimators, strict=True)
-        schedules |= anneal(named, config.temperature, steps)
+        schedules = anneal(zip(names, model.estimators, strict=True), config.temperature, steps)
     return model, schedules | warm_up(model, config.kl_warm_up)
+
+
+def _evaluation(
+    config: NvpdefConfig, model: TopicNetwork, documents: Corpus, held_out: Any, test: Corpus
+) -> Callable[[], dict[str, float]]:
+    """What measures the model as it is when called; ``held_out`` are rows of ``documents``."""
+
+    def batches(corpus: Corpus, rows: Any = None) -> Iterable[Tensor]:
+        size = min(512, len(corpus) if rows is None else len(rows))
+        device = next(model.parameters()).device
+        data = Batches(corpus, size, rows=rows, shuffle=False)
+        return (batch.to(device) for batch in data.epoch(0))
+
+    def evaluate() -> dict[str, float]:
+        values = {}
+        if len(held_out):
+            found = perplexity(model, batches(documents, held_out), config.draws)
+            values["perplexity_validation"] = found.document
+        if config.test:
+            found = perplexity(model, batches(test), config.draws)
+            values["perplexity_test"] = found.document
+            values["perplexity_test_corpus"] = found.corpus
+            values["perplexity_relaxed"] = _per_document(model.training_value, batches(test))
+            values["kl_test"] = found.kl
+            if config.refine:
+                found = perplexity(model, batches(test), config.draws, config.refine)
+                values["perplexity_refined"] = found.document
+                values["perplexity_refined_corpus"] = found.corpus
+            if config.importance_draws:
+                values["perplexity_importance"] = _per_document(
+                    lambda x: -model.log_likelihood(x, config.importance_draws), batches(test)
+                )
+        measure_activity(model, documents, turn=config.turn)
+        words = [topic.words for topic in top_words(model, documents.vocabulary)]
+        values["npmi"] = float(npmi(words, documents).mean())
+        values["diversity"] = topic_diversity(words)
+        return values
+
+    return evaluate
+
+
+def _per_document(bound: Callable[[Tensor], Tensor], batches: Iterable[Tensor]) -> float:
+    """The per-document perplexity of a bound on minus the log-likelihood."""
+    total, documents = 0.0, 0
+    for counts in batches:
+        lengths = counts.sum(-1)
+        filled = lengths > 0
+        total += float((bound(counts)[filled] / lengths[filled]).double().sum())
+        documents += int(filled.sum())
+    return math.exp(total / documents)

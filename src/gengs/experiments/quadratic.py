@@ -72,8 +72,6 @@ class Quadratic:
         target: tuple[float, ...] = (),
         dimension: int = 1,
     ) -> None:
-        if dimension < 1:
-            raise ValueError(f"expected a positive dimension, but got {dimension}.")
         self.family, self.dimension = family, dimension
         self.start = self._unconstrained("start", start or family.start)
         goal = self._unconstrained("target", target or family.target)
@@ -144,39 +142,35 @@ def _least_multinomial(t: Tensor) -> Tensor:
     return (_DRAWS * p * (1 - p) + (_DRAWS * p - t).square()).sum()
 
 
-def _negative_binomial(theta: Tensor) -> Distribution:
-    count = torch.full_like(theta, _FAILURES, requires_grad=False)
-    return NegativeBinomial(count, logits=theta, validate_args=False)
-
-
-_THIRDS = (1 / 3, 1 / 3, 1 / 3)
-
 # the law of an unconstrained parameter, the way back to it, the least loss; start, target, atoms
-FAMILIES: dict[str, CountFamily] = {
-    "poisson": CountFamily(
+_FAMILIES = (
+    CountFamily(
         "poisson",
         lambda theta: Poisson(theta.exp(), validate_args=False),
         *(torch.log, _least_count(0), (10.0,), (20.0,), 50),
     ),
-    "binomial": CountFamily(
+    CountFamily(
         "binomial",
         lambda theta: Binomial(_TRIALS, logits=theta, validate_args=False),
         *(torch.logit, _least_count(-1 / _TRIALS, _TRIALS), (0.6,), (0.3,)),
     ),
-    "multinomial": CountFamily(
+    CountFamily(
         "multinomial",
         lambda theta: Multinomial(_DRAWS, logits=theta, validate_args=False),
-        *(torch.log, _least_multinomial, _THIRDS, (0.7, 0.2, 0.1)),
+        *(torch.log, _least_multinomial, (1 / 3, 1 / 3, 1 / 3), (0.7, 0.2, 0.1)),
     ),
-    "negative-binomial": CountFamily(
+    CountFamily(
         "negative-binomial",
-        _negative_binomial,
+        lambda theta: NegativeBinomial(
+            theta.new_full(theta.shape, _FAILURES), logits=theta, validate_args=False
+        ),
         *(torch.logit, _least_count(1 / _FAILURES), (0.6,), (0.4,), 40),
     ),
-    "geometric": CountFamily(
+    CountFamily(
         "geometric",
         lambda theta: Geometric(logits=theta, validate_args=False),
         *(torch.logit, _least_count(1), (0.1,), (0.25,), 60),
     ),
-}
+)
+FAMILIES: dict[str, CountFamily] = {family.name: family for family in _FAMILIES}
 """The laws of the experiment, by name."""

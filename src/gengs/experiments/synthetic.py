@@ -2,8 +2,8 @@
 
     for each estimator: descend with many seeds → compare its gradients with the exact one
 
-The problem and its closed forms are in :mod:`.quadratic`, the estimators in :mod:`.contenders`,
-the loop in :mod:`.descent`. What is recorded at each step, over the seeds:
+The problem and its closed forms are in :mod:`.quadratic`, the estimators and the loop in
+:mod:`.descent`. What is recorded at each step, over the seeds:
 
 =============  ====================================================================================
 loss           the exact expected loss at the parameters, and its standard error
@@ -20,22 +20,16 @@ __all__ = ["LawName", "Synthetic"]
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ..runs.config import UNRECORDED, check_least, check_positive
 from ..runs.interruption import Interrupted, end_with_parent
-from ..runs.machine import limited_threads, require_semaphores
+from ..runs.machine import require_semaphores
 from ..runs.manifest import resume_command
 from ..runs.records import RunFolder
 from ..runs.sanitise import say
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from .contenders import Contender
-    from .descent import Descent
-    from .quadratic import Quadratic
 
 LawName = Literal["poisson", "binomial", "multinomial", "negative-binomial", "geometric"]
 
@@ -90,18 +84,20 @@ class Synthetic:
 
     def run(self) -> Path:
         """Run all estimators and write their records; the folder. The command line draws them."""
-        problem, chosen = self._check()
-        with RunFolder.open(self.out or _new_folder(self.law), self, resume=self.resume) as folder:
+        chosen = self._check()
+        new = (Path("runs") / f"synthetic-{self.law}-{number}" for number in count(1))
+        out = self.out or next(path for path in new if not path.exists())
+        with RunFolder.open(out, self, resume=self.resume) as folder:
             finished = _finished(folder)
-            done, waiting = len(finished), [one for one in chosen if one.label not in finished]
+            done, waiting = len(finished), [label for label in chosen if label not in finished]
             try:
-                for one, descent in zip(waiting, self._descents(waiting), strict=True):
-                    for record in self._records(problem, one, descent):
+                descents = zip(waiting, self._descents(waiting), strict=True)
+                for label, (records, milliseconds) in descents:
+                    for record in records:
                         folder.records.append(record)
-                    times = {"estimator": one.label, "milliseconds": descent.milliseconds}
-                    folder.timings.append(times)
+                    folder.timings.append({"estimator": label, "milliseconds": milliseconds})
                     done += 1
-                    say(f"{done}/{len(chosen)} {one.label}", error=True)
+                    say(f"{done}/{len(chosen)} {label}", error=True)
             except KeyboardInterrupt:
                 again = resume_command(folder.path)
                 say(f"{done} of {len(chosen)} estimators are kept; to go on: {again}")
@@ -109,7 +105,11 @@ class Synthetic:
             folder.finish()
         return folder.path
 
-    def _check(self) -> tuple[Quadratic, list[Contender]]:
+    def _check(self) -> list[str]:
+        """The names of the estimators that can serve the law."""
+        from .descent import contenders
+        from .quadratic import FAMILIES, Quadratic
+
         least = {"steps": 1, "every": 1, "window": 1, "seed": 0, "level": 1, "dimension": 1}
         least |= {"k": 2, "gradients": 2, "final_gradients": 2, "seeds": 2}  # for a spread
         check_least(self, least)
@@ -118,13 +118,11 @@ class Synthetic:
             raise ValueError(f"expected --workers of at least 1, or -1, but got {self.workers}.")
         if not self.estimators:
             raise ValueError("expected estimators after --estimators, or the word all.")
-        problem, named = self.made(self.estimators)
+        named = contenders(self, self.estimators)
+        problem = Quadratic(FAMILIES[self.law], self.start, self.target, self.dimension)
         chosen = []
         for one in named:
-            law = one.law(
-                problem.law(problem.parameters(1).requires_grad_()),
-                self.level or problem.family.level,
-            )
+            law = one.law(problem.law(problem.parameters(1).requires_grad_()))
             try:
                 one.make().expect(problem.cost, law)
             except TypeError as error:
@@ -134,59 +132,18 @@ class Synthetic:
         if not chosen:
             raise ValueError(f"none of these estimators can serve the {self.law} law.")
         # those with a copy for each seed take longest: first, so that no process ends alone
-        return problem, sorted(chosen, key=lambda one: not one.make().learns)
+        return [one.label for one in sorted(chosen, key=lambda one: not one.make().learns)]
 
-    def made(self, names: Sequence[str]) -> tuple[Quadratic, list[Contender]]:
-        """The problem, and the estimators of these names."""
-        from .contenders import contenders
-        from .quadratic import FAMILIES, Quadratic
-
-        family = FAMILIES[self.law]
-        named = contenders(names, family, self.temperature, self.k, self.mass)
-        return Quadratic(family, self.start, self.target, self.dimension), named
-
-    def _descents(self, chosen: Sequence[Contender]) -> Iterator[Descent]:
-        """In the order of ``chosen``, each as soon as it and those before it are done."""
+    def _descents(self, labels: Sequence[str]) -> Iterator[tuple[list[dict[str, Any]], float]]:
+        """In the order of ``labels``, each as soon as it and those before it are done."""
         require_semaphores(self.workers)
         from joblib import Parallel, delayed
 
+        from .descent import descend
+
         watched = {"initializer": end_with_parent, "initargs": (os.getpid(),)}
         parallel = Parallel(self.workers, "loky", return_as="generator", **watched)
-        yield from parallel(delayed(_descend)(self, one.label) for one in chosen)
-
-    def _records(
-        self, problem: Quadratic, contender: Contender, descent: Descent
-    ) -> Iterator[dict[str, Any]]:
-        comparable = contender.make().objective == "expectation"
-        qualities = {quality.step: quality for quality in descent.qualities}
-        for step, loss in enumerate(descent.loss):
-            record: dict[str, Any] = {"estimator": contender.label, "step": step}
-            record |= _mean("loss", loss)
-            if (quality := qualities.get(step)) is not None:
-                record |= _mean("variance", quality.variance)
-                if comparable:  # another target: a distance would mislead
-                    record |= _mean("error", quality.error)
-                    noise = (quality.variance / quality.gradients).sum().sqrt() / self.seeds
-                    record |= {"bias": quality.bias.mean(0).tolist(), "bias_se": float(noise)}
-            if step == self.steps:
-                excess = descent.loss[-(self.steps // 4) - 1 :].mean(0) - problem.minimum
-                record |= _mean("excess", excess)
-                record |= {"minimum": problem.minimum, "evaluations": descent.evaluations}
-                record["last"] = True
-            yield record
-
-
-def _descend(config: Synthetic, label: str) -> Descent:
-    """In a process of its own: rebuild the estimator and run it on one thread."""
-    from .descent import descend
-
-    with limited_threads(1):
-        problem, (contender,) = config.made([label])
-        return descend(config, problem, contender)
-
-
-def _mean(name: str, values: Tensor) -> dict[str, float]:
-    return {name: float(values.mean()), f"{name}_se": float(values.std() / len(values) ** 0.5)}
+        yield from parallel(delayed(descend)(self, label) for label in labels)
 
 
 def _finished(folder: RunFolder) -> set[str]:
@@ -195,10 +152,3 @@ def _finished(folder: RunFolder) -> set[str]:
     last = [number for number, record in enumerate(records, 1) if record.get("last")]
     folder.records.rewind(last[-1] if last else 0)
     return {records[number - 1]["estimator"] for number in last}
-
-
-def _new_folder(law: str) -> Path:
-    number = 1
-    while (path := Path("runs") / f"synthetic-{law}-{number}").exists():
-        number += 1
-    return path

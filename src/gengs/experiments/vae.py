@@ -24,6 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
+from torch.nn.functional import pad
 
 from ..data import Batches, ImageSet
 from ..distributions.truncation import truncate
@@ -35,8 +36,7 @@ from ..models.vae.networks import mlp_pair
 from ..runs.random_state import seed_everything
 from ..runs.training import Task, Training
 from .annealing import anneal, warm_up
-from .pictures import beside, grid
-from .vae_command import Vae, VaeConfig
+from .train_commands import Vae, VaeConfig
 
 PAPER_LEVELS = {
     "poisson(2)": 12,
@@ -84,7 +84,10 @@ def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:
 
 
 def _model(config: VaeConfig, estimator: Estimator, pixels: int) -> VAE:
-    prior = _prior(config.prior)
+    with torch.no_grad():
+        prior, parameters = parse_law(config.prior)
+        for parameter in parameters.values():
+            parameter.requires_grad_(False)  # it is fixed
     level = _level(config, prior)
     if config.posterior != "explicit" and level == 0:
         raise ValueError(
@@ -110,8 +113,9 @@ def _level(config: VaeConfig, prior: Distribution) -> int | None:
     """How many atoms to keep; ``None`` where they are all there is, or follow from a mass."""
     if config.level is not None or config.mass is not None:
         return config.level
-    levels = {_as_read(text): level for text, level in PAPER_LEVELS.items()}
-    level = levels.get(_as_read(config.prior))
+    # a prior as its law and numbers, however it was typed: Poisson(rate: 2.0)
+    levels = {repr(parse_law(text)[0]): level for text, level in PAPER_LEVELS.items()}
+    level = levels.get(repr(prior))
     if level is None and not prior.has_enumerate_support:
         raise ValueError(
             f"expected a --level for the prior {config.prior!r}: the paper has one for "
@@ -120,30 +124,10 @@ def _level(config: VaeConfig, prior: Distribution) -> int | None:
     return level
 
 
-def _as_read(prior: str) -> str:
-    """A prior as its law and numbers, however it was typed: ``Poisson(rate: 2.0)``."""
-    return repr(parse_law(prior)[0])
-
-
-def _prior(text: str) -> Distribution:
-    with torch.no_grad():  # the prior is fixed
-        law, parameters = parse_law(text)
-        for parameter in parameters.values():
-            parameter.requires_grad_(False)
-    return law
-
-
 def _evaluation(
     config: VaeConfig, model: Autoencoder, images: ImageSet
 ) -> Callable[[], dict[str, float]]:
-    """The same images and pixels for every run with these settings, whatever its seed."""
-    some = images.take(
-        train=min(config.evaluation_images, len(images.train)),
-        test=min(config.evaluation_images, len(images.test)),
-        seed=0,
-    )
-
-    pixels = [_pixels(config, part) for part in (some.train, some.test)]
+    pixels = [_some(config, images, part, config.evaluation_images) for part in ("train", "test")]
 
     def evaluate() -> dict[str, float]:
         train_images, test_images = (part.to(_device(model)) for part in pixels)
@@ -166,24 +150,47 @@ def _pictures(
     config: VaeConfig, model: Autoencoder, images: ImageSet
 ) -> Callable[[], dict[str, Tensor]]:
     """Test images over their reconstructions, and images decoded from the prior."""
-    some = _pixels(config, images.take(test=min(30, len(images.test)), seed=0).test)
+    some = _some(config, images, "test", 30)
 
-    def square(pixels: Tensor) -> Tensor:
-        return pixels.reshape(-1, *images.shape).cpu()
+    def rows(pixels: Tensor) -> tuple[Tensor, ...]:
+        return pixels.reshape(-1, *images.shape).cpu().split(_COLUMNS)
 
     def pictures() -> dict[str, Tensor]:
         again = model.reconstruct(some.to(_device(model)))
+        pairs = zip(rows(some), rows(again), strict=True)
         return {
-            "reconstructions": grid(beside(square(some), square(again))),
-            "samples": grid(square(model.sample_prior(60))),
+            "reconstructions": _grid(torch.cat([row for pair in pairs for row in pair])),
+            "samples": _grid(torch.cat(rows(model.sample_prior(60)))),
         }
 
     return pictures
 
 
-def _pixels(config: VaeConfig, part: Tensor) -> Tensor:
-    """The same black and white for every run with these settings, whatever its seed."""
-    return Batches(part, len(part), 0, config.binarise, shuffle=False).at(0)
+_COLUMNS, _LINE, _GREY = 10, 2, 0.5
+_LEAST_SIDE = 56  # pixels on the screen
+
+
+def _grid(images: Tensor) -> Tensor:
+    """Images ``(N, height, width)`` as one picture, ``uint8``, with a line of grey between them.
+
+    Small ones are enlarged by a whole factor, each pixel a square: nothing is blurred.
+    """
+    columns = min(_COLUMNS, len(images))
+    rows = -(-len(images) // columns)
+    factor = max(1, -(-_LEAST_SIDE // max(images.shape[1:])))
+    tiles = images.repeat_interleave(factor, 1).repeat_interleave(factor, 2)
+    missing = rows * columns - len(images)
+    tiles = pad(tiles, (0, _LINE, 0, _LINE, 0, missing), value=_GREY)
+    tiles = tiles.unflatten(0, (rows, columns)).movedim(2, 1)  # rows, height, columns, width
+    canvas = tiles.flatten(2).flatten(0, 1)[:-_LINE, :-_LINE]
+    return (canvas.clamp(0, 1) * 255).round().to(torch.uint8)
+
+
+def _some(config: VaeConfig, images: ImageSet, part: str, most: int) -> Tensor:
+    """The same images and pixels for every run with these settings, whatever its seed."""
+    number = min(most, len(getattr(images, part)))
+    some = getattr(images.take(**{part: number}, seed=0), part)
+    return Batches(some, number, 0, config.binarise, shuffle=False).at(0)
 
 
 def _device(model: Autoencoder) -> torch.device:

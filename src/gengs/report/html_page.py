@@ -19,7 +19,7 @@ from .. import __version__
 from ..lab.palette import HUES
 from ..runs.run_status import STATES, State
 from ..runs.sanitise import on_page
-from ..study.paper import CITATION
+from ..study.published import CITATION
 from .contents import Contents
 from .headlines import headlines
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ..study.paper import TABLE1, TABLE2, Table
+from ..study.published import TABLE1, TABLE2, Table
 from .metric_catalogue import Metric, metrics_of, view_of
 from .record_columns import as_number
 from .run_results import RunResult

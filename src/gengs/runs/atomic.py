@@ -28,7 +28,12 @@ def write_atomically(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-        _sync_folder(path.parent)
+        if os.name != "nt":  # Windows cannot open a folder, and has its own journal
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
     except OSError as error:
         # Room for what comes next, such as a shorter message in the records.
         temporary.unlink(missing_ok=True)
@@ -40,13 +45,3 @@ def why(error: OSError) -> str:
     """What the system refused, in words."""
     full = error.errno == errno.ENOSPC
     return "the disk is full" if full else error.strerror or str(error)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "nt":  # Windows cannot open a folder, and has its own journal.
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

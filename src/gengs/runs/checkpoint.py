@@ -144,15 +144,12 @@ def restore(
         raise CheckpointError(f"the checkpoint {file} does not fit this task: {what}") from e
 
 
-def _check_plain(value: object, where: str) -> None:
-    if type(value) in (dict, OrderedDict):
-        for key, item in value.items():  # type: ignore[attr-defined]
+def _check_plain(value: Any, where: str) -> None:
+    if type(value) in (dict, OrderedDict, list, tuple):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             if type(key) not in (str, int):
                 raise TypeError(f"expected names as keys in {where}, but got {key!r}.")
             _check_plain(item, f"{where}[{key!r}]")
-    elif type(value) in (list, tuple):
-        for index, item in enumerate(value):  # type: ignore[arg-type]
-            _check_plain(item, f"{where}[{index}]")
     elif type(value) not in _LEAVES:
         raise TypeError(
             f"expected tensors, numbers and strings in a checkpoint, but {where} is a "

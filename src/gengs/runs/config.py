@@ -21,22 +21,15 @@ Example:
 from __future__ import annotations
 
 __all__ = [
-    "UNRECORDED",
-    "check_least",
-    "check_positive",
-    "defaults",
-    "differences",
-    "from_json",
-    "in_words",
-    "nearest",
-    "option",
-    "to_json",
+    *("UNRECORDED", "check_least", "check_positive", "defaults", "differences", "from_json"),
+    *("in_words", "nearest", "option", "to_json"),
 ]
 
 import contextlib
 import dataclasses
 import difflib
 import functools
+import json
 import math
 import types
 import typing
@@ -61,7 +54,7 @@ def to_json(config: Any) -> dict[str, Any]:
     """The recorded fields as plain data: paths as strings, tuples as lists."""
     if not dataclasses.is_dataclass(config) or isinstance(config, type):
         raise TypeError(f"expected a dataclass as `config`, but got {config!r}.")
-    return {field.name: _plain(getattr(config, field.name)) for field in _recorded(config)}
+    return json.loads(json.dumps(config, default=_plain))
 
 
 def defaults(kind: type[Any]) -> dict[str, Any]:
@@ -70,8 +63,8 @@ def defaults(kind: type[Any]) -> dict[str, Any]:
     for field in _recorded(kind):
         made = field.default if field.default_factory is missing else field.default_factory()
         if made is not missing:
-            found[field.name] = _plain(made)
-    return found
+            found[field.name] = made
+    return json.loads(json.dumps(found, default=_plain))
 
 
 def from_json(kind: type[T], values: Mapping[str, Any], where: str = "config") -> T:
@@ -128,16 +121,17 @@ def option(name: str) -> str:
 
 
 def check_least(config: object, least: Mapping[str, float]) -> None:
-    """Raise for the first field below its least value, or not finite; ``None`` is left alone."""
+    """Raise for the first number below its least value, or not finite; ``None`` is left alone."""
     for name, bound in least.items():
-        number = getattr(config, name)
-        if number is not None and not bound <= number < math.inf:
-            kind = "" if math.isfinite(number) else "a finite number of "
-            raise ValueError(
-                f"expected {kind}at least {bound} for {option(name)}, but got {number}."
-            )
-        if name == "seed" and number >= 2**63:  # torch's generators take no more
-            raise ValueError(f"expected --seed below 2^63, but got {number}.")
+        value = getattr(config, name)
+        for number in value if isinstance(value, tuple) else (value,):
+            if number is not None and not bound <= number < math.inf:
+                kind = "" if math.isfinite(number) else "a finite number of "
+                raise ValueError(
+                    f"expected {kind}at least {bound} for {option(name)}, but got {number}."
+                )
+        if name == "seed" and value >= 2**63:  # torch's generators take no more
+            raise ValueError(f"expected --seed below 2^63, but got {value}.")
 
 
 def check_positive(config: object, *names: str) -> None:
@@ -163,15 +157,10 @@ def _recorded(config: Any) -> list[dataclasses.Field[Any]]:
 
 
 def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return to_json(value)
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value
+    """What JSON has no word for: a dataclass as its recorded fields, a path as its text."""
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in _recorded(value)}
+    return str(value)
 
 
 def _rebuild(hint: Any, value: Any, where: str) -> Any:
@@ -187,13 +176,12 @@ def _rebuild(hint: Any, value: Any, where: str) -> Any:
             return value
     elif dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
         return from_json(typing.cast(type, hint), value, where)
-    elif origin is tuple and isinstance(value, list):
-        items = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
+    elif origin in (list, tuple) and isinstance(value, list):
+        alike = origin is list or arguments[-1] is Ellipsis
+        items = arguments[:1] * len(value) if alike else arguments
         if len(items) == len(value):
             pairs = enumerate(zip(items, value, strict=True))
-            return tuple(_rebuild(h, v, f"{where}[{i}]") for i, (h, v) in pairs)
-    elif origin is list and isinstance(value, list):
-        return [_rebuild(arguments[0], v, f"{where}[{i}]") for i, v in enumerate(value)]
+            return origin(_rebuild(h, v, f"{where}[{i}]") for i, (h, v) in pairs)
     elif origin is dict and isinstance(value, Mapping):
         return {k: _rebuild(arguments[1], v, f"{where}[{k!r}]") for k, v in value.items()}
     elif isinstance(hint, type):

@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 _SIGNALS = [
@@ -30,23 +30,15 @@ class Interrupted(SystemExit):
 
 
 @contextmanager
-def _handled(handler: Callable[..., Any]) -> Iterator[Callable[[], None]]:
-    """Handle the signals; the function given puts the earlier handlers back before the end."""
-    before = {}
-    # Python gives signals to the main thread; elsewhere there is nothing to catch.
-    if threading.current_thread() is threading.main_thread():
-        for number in _SIGNALS:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup asks for
-                before[number] = signal.signal(number, handler)
-
-    def restore() -> None:
-        while before:
-            signal.signal(*before.popitem())
-
-    try:
-        yield restore
-    finally:
-        restore()
+def _handled(handler: Callable[..., Any]) -> Iterator[ExitStack]:
+    """Handle the signals; to close what is given puts the earlier handlers back before the end."""
+    with ExitStack() as earlier:
+        # Python gives signals to the main thread; elsewhere there is nothing to catch.
+        if threading.current_thread() is threading.main_thread():
+            for number in _SIGNALS:
+                if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup asks for
+                    earlier.callback(signal.signal, number, signal.signal(number, handler))
+        yield earlier
 
 
 def stoppable() -> AbstractContextManager[object]:
@@ -61,10 +53,10 @@ def interruption(then: Callable[[], object] = bool) -> Iterator[threading.Event]
 
     def request(*signalled: object) -> None:
         requested.set()
-        restore()
+        earlier.close()
         then()
 
-    with _handled(request) as restore:
+    with _handled(request) as earlier:
         yield requested
 
 

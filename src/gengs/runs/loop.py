@@ -5,14 +5,16 @@ from __future__ import annotations
 __all__ = ["Loop"]
 
 import gc
+import io
 import math
 import time
-from collections.abc import Mapping
+from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed
+from PIL import Image
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
@@ -20,8 +22,9 @@ from . import checkpoint
 from .atomic import write_atomically
 from .checkpoint import restore, snapshot
 from .diagnosis import NonFiniteError, bad_forward, bad_gradient, bad_parameter
+from .json_lines import dumps, loads
 from .machine import Machine
-from .monitor import Progress, png
+from .progress import Progress
 from .random_state import random_state, restore_random_state, seed_everything
 from .records import RunFolder
 
@@ -57,28 +60,26 @@ class TaskModule(nn.Module):
         return {name: v if name == "loss" else v.detach() for name, v in outputs.items()}
 
 
+@dataclass
 class Loop:
     """A training run in progress: set up the devices, start afresh or from the checkpoint; ``go``.
 
     ``run`` is the folder of the run in the first process, nothing in the others.
     """
 
-    def __init__(
-        self,
-        fabric: Fabric,
-        task: Task,
-        training: Training,
-        machine: Machine,
-        seed: int,
-        run: RunFolder | None,
-    ) -> None:
-        self.fabric, self.task, self.training, self.machine = fabric, task, training, machine
-        self.seed, self.run = seed, run
+    fabric: Fabric
+    task: Task
+    training: Training
+    machine: Machine
+    seed: int
+    run: RunFolder | None
+    tensorboard: SummaryWriter | None = None
+
+    def __post_init__(self) -> None:
+        fabric, task, run = self.fabric, self.task, self.run
         self.rank, self.world = fabric.global_rank, fabric.world_size
         self.step = self.count = 0
         self.sums: dict[str, float] = {}  # of what a record will be the mean of
-        self.progress = Progress(0, shown=False)
-        self.tensorboard: SummaryWriter | None = None
         self.saved: int | None = None
         self.clock = self.saved_at = time.monotonic()
         if any(is_lazy(p) for module in task.modules.values() for p in module.parameters()):
@@ -93,14 +94,16 @@ class Loop:
         saved = fabric.broadcast(saved)
         if saved is not None:
             file, state = saved
-            restore(task, state, self.rank, self.world, training.steps, file)
+            restore(task, state, self.rank, self.world, self.training.steps, file)
             self.step, self.sums, self.count = state["step"], state["sums"], state["count"]
             self.saved = self.step
         if run is not None:
             run.records.rewind(0 if saved is None else state["records"])
+        shown = self.machine.progress and run is not None
+        self.progress = Progress(self.training.steps, self.step, shown=shown)
 
     def go(self, asked: Event) -> bool:
-        """Make all steps that are left; whether nobody interrupted."""
+        """Make all steps that are left, and leave the process group; whether nobody interrupted."""
         self.module.train()
         stop = False
         while self.step < self.training.steps and not stop:
@@ -108,29 +111,22 @@ class Loop:
             every = self.machine.checkpoint_steps
             if stop or overdue or (every is not None and self.step % every == 0):
                 self.save()
-        if stop and self.step < self.training.steps:
-            self.fabric.barrier()
-            return False
-        if self.saved != self.step:
+        done = self.step == self.training.steps
+        if done and self.saved != self.step:
             self.save()
-        if self.run is not None:
+        if done and self.run is not None:
             for name, content in self.task.files().items():
                 write_atomically(self.run.path / name, content)
             checkpoint.save_weights(self.run.path / "weights.safetensors", self.task.modules)
         self.fabric.barrier()
-        return True
-
-    def leave(self) -> None:
-        """Leave the process group, once all processes are here; ``go`` waits for them.
-
-        Threads of gloo that outlive the interpreter abort it. They are joined when the last
-        reference to the group goes. If DDP had it, that would happen with the GIL held, for which
-        one of the threads may be waiting: a deadlock. So DDP goes first.
-        """
+        # Threads of gloo that outlive the interpreter abort it. They are joined when the last
+        # reference to the group goes. If DDP had it, that would happen with the GIL held, for which
+        # one of the threads may be waiting: a deadlock. So DDP goes first.
         if self.world > 1:
             del self.module
             gc.collect()  # DDP refers to itself
             torch.distributed.destroy_process_group()
+        return done
 
     def advance(self, asked: Event) -> tuple[bool, bool]:
         """One step of the training; whether all processes agreed to stop, or to save, after it."""
@@ -201,7 +197,12 @@ class Loop:
         if last or self.step % training.record_every == 0:
             means = {name: total / self.count for name, total in self.sums.items()}
             self.sums, self.count = {}, 0
-            self.append("train", {**means, **_values(self.task.schedules)})
+            for name, schedule in self.task.schedules.items():  # a temperature, a learning rate
+                if hasattr(schedule, "value"):
+                    means[name] = float(schedule.value)
+                elif hasattr(schedule, "get_last_lr"):
+                    means[name] = float(schedule.get_last_lr()[0])
+            self.append("train", means)
         every = training.evaluate_every or training.steps
         if self.task.evaluate is not None and (last or self.step % every == 0):
             self.evaluate()
@@ -216,7 +217,9 @@ class Loop:
                 with torch.no_grad():
                     self.append("evaluation", dict(self.task.evaluate()))
                     for name, picture in self.task.pictures().items():
-                        write_atomically(self.run.path / f"{name}.png", png(picture))
+                        png = io.BytesIO()
+                        Image.fromarray(picture.numpy()).save(png, "png", optimize=True)
+                        write_atomically(self.run.path / f"{name}.png", png.getvalue())
                         if self.tensorboard is not None:
                             self.tensorboard.add_image(name, picture, self.step, dataformats="HW")
             except ValueError as error:  # torch's laws refuse NaN as a parameter
@@ -235,13 +238,10 @@ class Loop:
         self.run.records.append({"kind": kind, "step": self.step, **values})
         now = {"seconds": time.monotonic() - self.clock, "cpu_seconds": time.process_time()}
         self.run.timings.append({"kind": kind, "step": self.step, **now})
-        if self.tensorboard is None:
-            return
-        for name, value in values.items():
-            if getattr(value, "shape", None) == ():  # a tensor's or NumPy's number
-                value = value.item()
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
-                self.tensorboard.add_scalar(f"{kind}/{name}", value, self.step)
+        if self.tensorboard is not None:
+            for name, value in loads(dumps(values)).items():  # a tensor's number as a plain one
+                if type(value) in (int, float):
+                    self.tensorboard.add_scalar(f"{kind}/{name}", value, self.step)
 
     def save(self) -> None:
         """Write the checkpoint; the records that it counts on come first."""
@@ -260,14 +260,3 @@ class Loop:
             kept = "there is no checkpoint yet"
         hint = "; a smaller learning rate may help" if culprit.startswith("the parameter") else ""
         return NonFiniteError(f"stopped in step {self.step + 1}: {culprit}; {kept}{hint}.")
-
-
-def _values(schedules: Mapping[str, Any]) -> dict[str, float]:
-    """Where the schedules are: a temperature's value, or a learning rate."""
-    values = {}
-    for name, schedule in schedules.items():
-        if hasattr(schedule, "value"):
-            values[name] = float(schedule.value)
-        elif hasattr(schedule, "get_last_lr"):
-            values[name] = float(schedule.get_last_lr()[0])
-    return values

@@ -112,14 +112,10 @@ def difference(
 
 def notes(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
     """What else is different, and may change the last digits: versions, threads."""
-
-    def details(side: Mapping[str, Any]) -> dict[str, Any]:
-        versions = side.get("versions")  # in a file, anything
-        return {"threads": side.get("threads"), **(versions if isinstance(versions, dict) else {})}
-
-    before, after = details(then), details(now)
+    versions = then.get("versions")  # in a file, anything
+    before = {"threads": then.get("threads"), **(versions if isinstance(versions, dict) else {})}
     return tuple(
         f"{name} {value} instead of {before.get(name)}"
-        for name, value in after.items()
+        for name, value in {"threads": now["threads"], **now["versions"]}.items()
         if before.get(name) != value
     )

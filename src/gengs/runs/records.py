@@ -198,8 +198,7 @@ def _refuse_foreign(path: Path) -> None:
     if path.is_file():
         raise ValueError(f"expected a folder for the run, but {path} is a file.")
     ours = {".lock", temporary_name(path / "config.json").name}
-    there = {item.name for item in path.iterdir()} if path.exists() else set()
-    foreign = sorted(there - ours)
+    foreign = sorted({item.name for item in path.glob("*")} - ours)
     # Another process may just have begun a run here; then the lock decides.
     if foreign and not (path / "config.json").exists():
         raise ValueError(

@@ -34,7 +34,6 @@ from .interruption import Interrupted, interruption
 from .loop import Loop
 from .machine import Machine, launch
 from .manifest import resume_command
-from .monitor import Progress
 from .records import RunFolder
 
 
@@ -146,9 +145,7 @@ def train(
         if fabric.broadcast(refusal is not None):  # then the other processes end without a word
             raise refusal or SystemExit(1)
         loop = Loop(fabric, task, training, machine, seed, run)
-        loop.progress = stack.enter_context(
-            Progress(training.steps, loop.step, shown=machine.progress and run is not None)
-        )
+        stack.enter_context(loop.progress)
         if run is not None:
             if machine.tensorboard:
                 from torch.utils.tensorboard import SummaryWriter
@@ -158,9 +155,7 @@ def train(
                 loop.tensorboard = stack.enter_context(closing(curves))
             for note in run.notes:
                 loop.progress.say(f"resumed with {note}: the last digits may differ")
-        done = loop.go(asked)
-        loop.leave()
-        if not done:
+        if not loop.go(asked):
             if run is not None:
                 loop.progress.say(f"saved at step {loop.step}; to go on: {resume_command()}")
             raise Interrupted

@@ -19,8 +19,7 @@ from joblib import Parallel, cpu_count, delayed, parallel_config
 
 from ..runs.machine import require_semaphores
 from .plan import PlannedRun
-from .session import Session
-from .worker import execute, watch
+from .worker import Session, execute, watch
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,9 @@ class RayCluster:
         register_ray()
         if not ray.is_initialized():
             try:
-                _knock(self.address)
+                host, colon, port = (self.address or "").removeprefix("ray://").rpartition(":")
+                if colon and port.isdigit():  # is anybody there? Ray itself would try for minutes
+                    socket.create_connection((host, int(port)), timeout=20).close()
                 ray.init(address=self.address, log_to_driver=False, logging_level=logging.ERROR)
             except (OSError, ValueError, RuntimeError) as error:
                 raise OSError(f"there is no Ray cluster at {self.address}: {error}") from error
@@ -123,13 +124,6 @@ Backend = Loky | RayCluster
 
 def _map(runs: Sequence[PlannedRun], session: Session, **options: Any) -> None:
     Parallel(batch_size=1, **options)(delayed(execute)(run, session) for run in runs)
-
-
-def _knock(address: str | None) -> None:
-    """Raise ``OSError`` if nobody listens there; Ray itself would try for minutes."""
-    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
-    if colon and port.isdigit():
-        socket.create_connection((host, int(port)), timeout=20).close()
 
 
 def _answering(nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

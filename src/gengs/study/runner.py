@@ -28,11 +28,10 @@ from ..runs.interruption import interruption
 from ..runs.machine import Machine
 from ..runs.sanitise import say
 from .backends import Backend
-from .board import Board
+from .live_table import LiveTable
 from .plan import Plan, PlannedRun, check_folder, read_plan, write_plan
-from .session import Session
 from .status import Status
-from .worker import NotSharedError, write_error
+from .worker import NotSharedError, Session, write_error
 
 _DIED_ALONE = "The worker process died three times in this run; the last time alone."
 
@@ -53,9 +52,7 @@ def run_study(
     check_folder(folder, plan)
     if not (folder / "plan.json").exists() or read_plan(folder) != plan:
         write_plan(folder, plan)  # not under the feet of another command that does the same study
-    folder = folder.resolve()
-    workers = backend.workers()
-    data_dir = data_dir and data_dir.resolve()
+    folder, workers, data_dir = folder.resolve(), backend.workers(), data_dir and data_dir.resolve()
     session = Session(folder, machine, backend.threads, data_dir, backend.children)
     shown = Plan(plan.name, plan.budget, tuple(runs))
 
@@ -66,12 +63,12 @@ def run_study(
     with session:
         with (
             interruption(stop),
-            Board(lambda: Status(shown, folder, session.running()), workers) as board,
-            # The board has the terminal; Ray would print the logs of machines that are gone.
+            LiveTable(lambda: Status(shown, folder, session.running()), workers) as table,
+            # The table has the terminal; Ray would print the logs of machines that are gone.
             redirect_stdout(io.StringIO()),
         ):
             try:
-                fan_out(shown, session, backend, board.say)
+                fan_out(shown, session, backend, table.say)
             finally:
                 backend.close()
         return Status(plan, folder), session.is_stopping

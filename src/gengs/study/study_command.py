@@ -19,7 +19,7 @@ from ..runs.sanitise import say
 
 if TYPE_CHECKING:
     from .backends import Backend
-    from .plan import Plan, PlannedRun
+    from .plan import PlannedRun
     from .status import Status
 
 Budget = Literal["smoke", "small", "paper"]
@@ -71,15 +71,15 @@ class RunStudy:
 
         check_least(self, {"max_runs": 1, "workers": 1, "gpus_per_run": 0})
         plan, backend = read_study(self.name, self.budget), self._backend()
-        folder = self.out or self._folder(plan)
-        runs = select(plan.runs, self.only)
-        if (folder / "plan.json").exists():
-            check_folder(folder, plan)
+        other = plan.budget not in ("small", "custom")
+        name = f"{plan.name}-{plan.budget}" if other else plan.name
+        folder, runs = self.out or Path("runs") / name, select(plan.runs, self.only)
         refuse_conflicts(folder, plan.runs)
         status = Status(plan, folder)
         wanted = ("waiting",) if self.skip_failed else ("waiting", "failed")
         left = [run for run in runs if status.states[run.id] in wanted][: self.max_runs]
-        if left:  # where all is done, the runs may have been copied here without their plan
+        # where all is done, the runs may have been copied here without their plan
+        if left or (folder / "plan.json").exists():
             check_folder(folder, plan)
         if self.dry_run:
             self._list(status, backend, runs, left)
@@ -104,14 +104,10 @@ class RunStudy:
             raise ValueError("--ray-address and --gpus-per-run need --backend ray.")
         return Loky(self.workers)
 
-    def _folder(self, plan: Plan) -> Path:
-        other = plan.budget not in ("small", "custom")
-        return Path("runs") / (f"{plan.name}-{plan.budget}" if other else plan.name)
-
     def _list(
         self, status: Status, backend: Backend, runs: list[PlannedRun], left: list[PlannedRun]
     ) -> None:
-        from .estimate import duration, known_times, rehearsed_times
+        from .status import duration, known_times, rehearsed_times
 
         for run in runs:
             say(f"{status.states[run.id]:8}{run.title}  [{run.id}]")

@@ -82,14 +82,6 @@ class _Labels:
 
 
 @dataclass(frozen=True)
-class _Entry:
-    """What an entry of ``[[runs]]`` has beside its settings."""
-
-    grid: dict[str, list[Any]] = field(default_factory=dict)
-    labels: _Labels = field(default_factory=_Labels)
-
-
-@dataclass(frozen=True)
 class _StudyFile:
     experiment: str
     name: str | None = None
@@ -157,17 +149,8 @@ def read_study(study: str | Path, budget: str | None = None) -> Plan:
     name = path.stem if file.name is None else file.name
     if not re.fullmatch(r"[\w.-]+", name):
         raise ValueError(f"expected a name of letters, digits, '.', '_', '-', but got {name!r}.")
-    templates = {"table": name, **_templates(file)}
-    runs = []
-    for section, settings, own, names in _settings(file, f"{path}"):
-        try:
-            run = PlannedRun(file.experiment, settings)
-            values = to_json(run.config) | names
-            labels = {label: _filled(text, values) for label, text in (templates | own).items()}
-            runs.append(replace(run, labels=labels))
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"{path} {section}: {error}") from error
-    return Plan(name, budget or "custom", tuple(runs))
+    runs = tuple(_runs(file, str(path), {"table": name, **_templates(file)}))
+    return Plan(name, budget or "custom", runs)
 
 
 def _merged(content: Settings, changes: Settings) -> Settings:
@@ -179,10 +162,8 @@ def _merged(content: Settings, changes: Settings) -> Settings:
     return merged
 
 
-def _settings(
-    file: _StudyFile, path: str
-) -> Iterator[tuple[str, Settings, dict[str, str], dict[str, str]]]:
-    """Of each run: where it comes from, its settings, its own labels, its row and column."""
+def _runs(file: _StudyFile, path: str, templates: dict[str, str]) -> Iterator[PlannedRun]:
+    """All runs, in order, with their labels filled in."""
     entries = [(f"[[runs]] {number}", entry) for number, entry in enumerate(file.runs, 1)]
     if file.grid or not file.runs:
         _check_grid(file.grid, file.base, f"{path} [grid]")
@@ -192,9 +173,8 @@ def _settings(
         for section, given in entries:
             where = f"{path} {section}"
             own = dict(given)
-            entry = from_json(
-                _Entry, {key: own.pop(key) for key in ("grid", "labels") if key in own}, where
-            )
+            parts: Settings = {key: own.pop(key) for key in ("grid", "labels") if key in own}
+            entry = from_json(_StudyFile, {"experiment": file.experiment, **parts}, where)
             _check_grid(entry.grid, own, f"{where} grid")
             own = file.expanded(own, where)
             grid = dict(entry.grid)
@@ -205,8 +185,15 @@ def _settings(
                 chosen = {**own, **point, **repeated}
                 names = {axis: str(chosen.pop(axis)) for axis in file.axes}
                 named = file.named(names, where)
-                if named is not None:
-                    yield section, {**base, **named, **chosen}, entry.labels.given(), names
+                if named is None:
+                    continue
+                try:
+                    run = PlannedRun(file.experiment, {**base, **named, **chosen})
+                    values, texts = to_json(run.config) | names, templates | entry.labels.given()
+                    labels = {label: _filled(text, values) for label, text in texts.items()}
+                    yield replace(run, labels=labels)
+                except (TypeError, ValueError) as error:
+                    raise type(error)(f"{where}: {error}") from error
 
 
 def _known(section: Mapping[str, Settings], name: str, what: str) -> Settings:

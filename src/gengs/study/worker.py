@@ -4,31 +4,39 @@ The run's folder is all that matters: a complete one is left alone, a half-done 
 that fails keeps the traceback in ``error.txt``. Nothing a run does stops the study.
 
 A worker process saves its run and stops when the study is asked to, or when the command that began
-it is gone: no run goes on behind anyone's back.
+it is gone: no run goes on behind anyone's back. The processes know of each other by files, which
+reach every machine that shares the study's folder, and survive whoever wrote them:
+
+====================  ==========================================================================
+.study/<session>/     made by the command, removed when it ends
+  <run id>            this run is in progress; the process that works on it
+  stop                all processes are asked to save their runs and stop
+====================  ==========================================================================
 """
 
 from __future__ import annotations
 
-__all__ = ["NotSharedError", "execute", "watch", "write_error"]
+__all__ = ["NotSharedError", "Session", "execute", "watch", "write_error"]
 
 import _thread
-import contextlib
 import io
 import os
 import platform
+import shutil
 import signal
 import threading
 import time
 import traceback
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..experiments.registry import EXPERIMENTS
 from ..runs.atomic import write_atomically
 from ..runs.interruption import stoppable
 from ..runs.json_lines import write_json
-from ..runs.machine import limited_threads
+from ..runs.machine import Machine, limited_threads
 from .plan import PlannedRun
-from .session import Session
 from .status import look_at, time_taken
 
 # A worker that was killed may hold its lock for a moment longer.
@@ -37,6 +45,90 @@ _PATIENCE = 15.0
 
 class NotSharedError(OSError):
     """A worker cannot see the study's folder."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """What all runs of one ``gengs study`` have in common; a context manager in its process."""
+
+    folder: Path
+    """Of the study."""
+    machine: Machine
+    """For each run; it should resume and be silent."""
+    threads: int = 1
+    """Of torch, for one run."""
+    data_dir: Path | None = None
+    children: bool = False
+    """Whether the workers are children of the command, and end with it."""
+    pid: int = field(default_factory=os.getpid)
+    host: str = field(default_factory=platform.node)
+
+    @property
+    def notes(self) -> Path:
+        """The session's own folder."""
+        return self.folder / ".study" / f"{self.host}-{self.pid}"
+
+    def __enter__(self) -> Session:
+        """Begin; what dead sessions left behind is removed."""
+        self.notes.mkdir(parents=True, exist_ok=True)
+        for old in self.notes.parent.iterdir():
+            host, _, pid = old.name.rpartition("-")
+            if host == self.host and pid.isdigit():
+                try:
+                    os.kill(int(pid), 0)
+                except PermissionError:  # it lives, and is somebody else's
+                    continue
+                except OSError:
+                    shutil.rmtree(old, ignore_errors=True)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        shutil.rmtree(self.notes, ignore_errors=True)
+        with suppress(OSError):  # another session is in progress
+            self.notes.parent.rmdir()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this process is the command's own."""
+        return (os.getpid(), platform.node()) == (self.pid, self.host)
+
+    @property
+    def is_orphaned(self) -> bool:
+        """Whether the command is gone, whose child this process was."""
+        return self.children and not self.is_here and os.getppid() != self.pid
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether all processes are asked to stop, or the session is over."""
+        return (self.notes / "stop").exists() or not self.notes.exists()
+
+    def stop(self) -> None:
+        """Ask all processes to save their runs and stop."""
+        with suppress(FileNotFoundError):
+            (self.notes / "stop").touch()
+
+    def folder_of(self, run: PlannedRun) -> Path:
+        """The folder of a run."""
+        return self.folder / "runs" / run.id
+
+    def started(self, run: PlannedRun) -> None:
+        """Note that this process works on a run."""
+        note = f"pid {os.getpid()} on {platform.node()}\n"
+        with suppress(FileNotFoundError):
+            (self.notes / run.id).write_text(note, encoding="utf-8")
+
+    def ended(self, run: PlannedRun) -> None:
+        """Note that nobody works on it any more."""
+        (self.notes / run.id).unlink(missing_ok=True)
+
+    def running(self) -> dict[str, float]:
+        """The runs in progress by id, each with the seconds since it was started."""
+        found, now = {}, time.time()
+        for note in self.notes.glob("*"):
+            with suppress(FileNotFoundError):
+                found[note.name] = now - note.stat().st_mtime
+        found.pop("stop", None)
+        return found
 
 
 def execute(run: PlannedRun, session: Session) -> None:
@@ -73,12 +165,12 @@ def _attempt(run: PlannedRun, session: Session) -> bool:
     while not (session.is_stopping or session.is_orphaned):
         said = io.StringIO()
         try:
-            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            with redirect_stdout(said), redirect_stderr(said):
                 experiment = EXPERIMENTS[run.experiment]
                 experiment.run(run.config, path, session.data_dir, session.machine)
             if look_at(session.folder, run).state != "done":
                 raise RuntimeError(f"the run ended, but {path} is not complete.")
-            return True
+            break
         except BlockingIOError:  # the folder is locked, maybe by one who only looks
             if time.monotonic() > patience:
                 return False
@@ -88,7 +180,7 @@ def _attempt(run: PlannedRun, session: Session) -> bool:
             if output.strip():
                 error += f"\nIts last output:\n{output[-4000:]}"
             write_error(path, error)
-            return True
+            break
     return True
 
 
@@ -108,7 +200,7 @@ def watch(session: Session) -> None:
         return
     _watched.add(session.notes)
     if session.children:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             # Ctrl-C is for the command, which then asks all workers, wherever they are, to stop.
             os.setpgid(0, 0)
 

@@ -1,23 +1,17 @@
-"""What a person watches while a model trains: a bar or lines, and pictures."""
+"""What a person watches while a model trains: a bar, or lines."""
 
 from __future__ import annotations
 
-__all__ = ["Progress", "png"]
+__all__ = ["Progress"]
 
-import io
 import sys
 import time
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
-from PIL import Image
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
 from .sanitise import printable, say, unheard
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class Progress:
@@ -32,34 +26,24 @@ class Progress:
     ) -> None:
         self.total, self.start, self.shown, self.seconds = total, start, shown, seconds
         self._begun = self._last = time.monotonic()
-        self._bar: RichProgress | None = None
-        if shown and sys.stdout.isatty():
-            self._bar = RichProgress(
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[rate]:,.0f} steps/s"),
-                TextColumn("loss {task.fields[loss]:.5g}"),
-                TimeRemainingColumn(),
-            )
-            self._task = self._bar.add_task(
-                "", total=total, completed=start, rate=0.0, loss=float("nan")
-            )
+        pace = "{task.fields[rate]:,.0f} steps/s loss {task.fields[loss]:.5g}"
+        columns = BarColumn(), MofNCompleteColumn(), TextColumn(pace), TimeRemainingColumn()
+        self._bar = RichProgress(*columns, disable=not (shown and sys.stdout.isatty()))
+        self._task = self._bar.add_task("", total=total, completed=start, rate=0, loss=float("nan"))
 
     def __enter__(self) -> Progress:
-        if self._bar is not None:
-            self._bar.start()
+        self._bar.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._bar is not None:
-            with unheard():
-                self._bar.stop()
+        with unheard():
+            self._bar.stop()
 
     def update(self, step: int, loss: float) -> None:
         """Show that ``step`` steps are done."""
         now = time.monotonic()
         rate = (step - self.start) / max(now - self._begun, 1e-9)
-        if self._bar is not None:
+        if not self._bar.disable:
             with unheard():
                 self._bar.update(self._task, completed=step, loss=loss, rate=rate)
         elif self.shown and (step == self.total or now - self._last >= self.seconds):
@@ -70,16 +54,9 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
-        if self._bar is not None:
+        if self._bar.disable:
+            say(text, error=not self.shown)
+        else:
             with unheard():
                 text = printable(text)
                 self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
-        else:
-            say(text, error=not self.shown)
-
-
-def png(picture: Tensor) -> bytes:
-    """A picture of grey values, ``uint8`` of shape ``(height, width)``, as a PNG file."""
-    buffer = io.BytesIO()
-    Image.fromarray(picture.numpy()).save(buffer, "png", optimize=True)
-    return buffer.getvalue()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Board"]
+__all__ = ["LiveTable"]
 
 import sys
 import threading
@@ -16,14 +16,13 @@ from rich.table import Table
 from rich.text import Text
 
 from ..runs.sanitise import printable, unheard
-from .estimate import duration, known_times
 from .plan import PlannedRun
-from .status import State, Status, time_taken
+from .status import State, Status, duration, known_times, time_taken
 
 _STYLES = {"done": "green", "running": "bold", "failed": "red", "waiting": "dim"}
 
 
-class Board:
+class LiveTable:
     """Shows a study's status, by a look every so many seconds, until the context ends.
 
     In a terminal it is a table that changes; elsewhere a line for each run that ends. ``workers``
@@ -32,17 +31,16 @@ class Board:
 
     def __init__(self, look: Callable[[], Status], workers: int, seconds: float = 1.0) -> None:
         self.look, self.workers, self.seconds = look, workers, seconds
-        # Runs in this process have their output redirected; the board has not.
+        # Runs in this process have their output redirected; the table has not.
         self._console = Console(file=sys.stdout)
-        self._live: Live | None = None
-        if sys.stdout.isatty():
-            self._live = Live(console=self._console, auto_refresh=False, redirect_stdout=False)
+        live = Live(console=self._console, auto_refresh=False, redirect_stdout=False)
+        self._live = live if sys.stdout.isatty() else None
         self._seen: dict[str, State] = {}
-        self._ended: list[PlannedRun] = []  # since the board is there, in that order
+        self._ended: list[PlannedRun] = []  # since the table is there, in that order
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._refresh, daemon=True)
 
-    def __enter__(self) -> Board:
+    def __enter__(self) -> LiveTable:
         self._seen = dict(self.look().states)
         if self._live is not None:
             self._live.start()
@@ -69,22 +67,20 @@ class Board:
     def _update(self) -> None:
         status = self.look()
         for run in status.runs("done", "failed"):
-            before, self._seen[run.id] = self._seen.get(run.id), status.states[run.id]
-            if before != status.states[run.id]:
+            state = status.states[run.id]
+            before, self._seen[run.id] = self._seen.get(run.id), state
+            if before != state:
                 self._ended.append(run)
-                if self._live is None:
-                    self.say(self._line(status, run))
+            if before != state and self._live is None:
+                # Several may have ended since the last look: each line counts those up to its own.
+                ended = sum(seen in ("done", "failed") for seen in self._seen.values())
+                error = status.errors.get(run.id)
+                more = f"; {self._left(status)}" if error is None else f": {error}"
+                self.say(f"{ended}/{len(status.plan.runs)} {state}: {run.title}{more}")
         self._seen = dict(status.states)
         if self._live is not None:
             with unheard():
                 self._live.update(self._table(status), refresh=True)
-
-    def _line(self, status: Status, run: PlannedRun) -> str:
-        state = status.states[run.id]
-        # Several may have ended since the last look: each line counts those up to its own.
-        ended = sum(seen in ("done", "failed") for seen in self._seen.values())
-        more = f": {status.errors[run.id]}" if state == "failed" else f"; {self._left(status)}"
-        return f"{ended}/{len(status.plan.runs)} {state}: {run.title}{more}"
 
     def _left(self, status: Status) -> str:
         runs, times = status.runs("running", "waiting"), known_times(status)
@@ -117,11 +113,10 @@ class Board:
 
     def _shown(self, status: Status, room: int) -> list[PlannedRun]:
         """Those in progress, some that failed, the last that were done, the next in line."""
-        done = [run for run in self._ended if status.states[run.id] == "done"]
         running = status.runs("running")
         room -= len(running)
         failed = status.runs("failed")[-max(1, room // 3) :]
         room -= len(failed)
-        last = done[-max(1, room // 2) :]
-        room -= len(last)
-        return [*failed, *last, *running, *status.runs("waiting")[: max(0, min(room, 5))]]
+        done = [run for run in self._ended if status.states[run.id] == "done"][-max(1, room // 2) :]
+        room -= len(done)
+        return [*failed, *done, *running, *status.runs("waiting")[: max(0, min(room, 5))]]
