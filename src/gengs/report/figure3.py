@@ -28,13 +28,12 @@ from rich.text import Text
 from ..lab.palette import Look, full_decades, legend_handles, looks
 from ..runs.atomic import write_atomically
 from ..runs.sanitise import printable, spreadsheet_cell
-from .cells import Cell, ReportTable
 from .contents import contents_of
 from .curves import PANELS, Band, descent_curves
-from .html_page import render_page
+from .rendering import markdown_table, render_page
 from .run_results import StudyResults, load_run
 from .summaries import Summary
-from .text_formats import markdown_table
+from .tables import Cell, ReportTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
