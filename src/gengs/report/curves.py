@@ -50,17 +50,19 @@ class Band:
 
 def training_curves(runs: Sequence[RunResult], kind: str) -> dict[str, Band]:
     """The curve of every number in records of this kind (``train``, ``evaluation``)."""
-    series = [run.records.series(kind) for run in runs]
+    members: dict[str, list[tuple[Array, Array]]] = {}
+    for run in runs:
+        for key, pair in run.records.series(kind).items():
+            members.setdefault(key, []).append(pair)
     curves = {}
-    for key in dict.fromkeys(key for one in series for key in one):
-        members = [one[key] for one in series if key in one]
-        steps = reduce(np.intersect1d, (own for own, _ in members))
+    for key, pairs in members.items():
+        steps = reduce(np.intersect1d, (own for own, _ in pairs))
         if not len(steps):
             continue
         kept = np.linspace(0, len(steps) - 1, min(len(steps), TRAINING_POINTS)).round()
         steps = steps[kept.astype(np.intp)]
-        values = np.stack([y[np.searchsorted(x, steps)] for x, y in members])  # (runs, steps)
-        mean, count = values.mean(0), len(members)
+        values = np.stack([y[np.searchsorted(x, steps)] for x, y in pairs])  # (runs, steps)
+        mean, count = values.mean(0), len(pairs)
         curves[key] = Band(steps, mean, count=count)
         if count > 1:
             error = values.std(0, ddof=1) / np.sqrt(count)
