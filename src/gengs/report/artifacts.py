@@ -66,9 +66,10 @@ def gallery(groups: SeedGroups) -> dict[str, list[Exhibit]]:
     count = 0
     for place, runs in groups.items():
         for run in runs:
-            pictures: dict[str, Picture] = {}
-            problems = []
-            for name, title in PICTURES.items() if run.folder and count < MOST_PICTURES else ():
+            if run.folder is None or count >= MOST_PICTURES:
+                continue
+            pictures, problems = {}, []
+            for name, title in PICTURES.items():
                 if (path := run.folder / name).exists():
                     try:
                         pictures[title] = read_picture(path)

@@ -15,10 +15,10 @@ from .charts import Chart, make_chart
 from .metric_catalogue import EXPERIMENT_VIEWS, ExperimentView, view_of
 from .run_results import RunResult, StudyResults, find_studies
 from .seed_groups import SeedGroups, Setting, group_runs, grouped, mixed_settings
-from .summaries import PUBLISHED, Summary, best_of, summarise
+from .summaries import PUBLISHED, Summary, Verdict, best_of, summarise
 from .tables import ReportTable, make_tables, with_error
 
-_VERDICTS = {
+_VERDICTS: dict[Verdict, str] = {
     "better": "better",
     "within": "within two standard errors",
     "worse": "worse",

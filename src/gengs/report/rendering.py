@@ -85,12 +85,17 @@ def render_page(contents: Contents, command: str = "gengs report") -> str:
     )
 
 
-def _templates(finalize: Callable[[Any], Any], **layout: bool) -> Environment:
+def _templates(finalize: Callable[[Any], Any], text: bool = False) -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    loader = PackageLoader(__package__)
     return Environment(
-        loader=loader, autoescape=True, finalize=finalize, undefined=StrictUndefined, **layout
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        finalize=finalize,
+        undefined=StrictUndefined,
+        trim_blocks=text,
+        lstrip_blocks=text,
+        keep_trailing_newline=text,
     )
 
 
@@ -101,8 +106,7 @@ def _text_templates(escape: Callable[[str], str]) -> Environment:
     def finalize(value: Any) -> Any:
         return Markup(escape(printable(" ".join(value.split())))) if type(value) is str else value
 
-    layout = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
-    templates = _templates(finalize, **layout)
+    templates = _templates(finalize, text=True)
     templates.filters["shown"] = _shown
     return templates
 
@@ -132,7 +136,7 @@ _LATEX |= {sign: f"${word}$" for sign, word in zip("±−▼▲≈○", _MATHS, 
 
 
 def _latex(text: str) -> str:
-    return text.translate(str.maketrans(_LATEX))
+    return "".join(_LATEX.get(character, character) for character in text)
 
 
 def _csv(contents: Contents) -> str:

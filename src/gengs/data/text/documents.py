@@ -38,7 +38,7 @@ class Document(NamedTuple):
     """One document: where it begins, what it says, and what it is called, or nothing."""
 
     line: int  # counted from one; in a folder, which file it is
-    text: str
+    text: Any  # in a file of counts, how often each word occurs
     name: str
 
 
