@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from .corpus import Corpus
-from .corpus_folder import write_folder
+from .corpus import Corpus, write_folder
 
 
 @dataclass
