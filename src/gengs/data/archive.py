@@ -7,8 +7,6 @@ they are downloaded into the cache, in three attempts at each. Wherever a file c
 checksum is compared before anybody opens it. ``published.toml`` lists the files of the data sets.
 """
 
-from __future__ import annotations
-
 __all__ = [
     "RemoteFile",
     "cache_folder",

@@ -4,8 +4,6 @@ A chart has *views*, one for each condition and metric, of which two menus choos
 is markup: labels stay text, and are escaped where they are shown.
 """
 
-from __future__ import annotations
-
 __all__ = ["Chart", "make_chart"]
 
 import math

@@ -1,7 +1,5 @@
 """All that a report says, before anyone decides how it looks: a section for each experiment."""
 
-from __future__ import annotations
-
 __all__ = ["Contents", "Section", "contents_of", "make_contents"]
 
 from collections import Counter

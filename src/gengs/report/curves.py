@@ -8,8 +8,6 @@ average over the ``window`` steps around each step, a tenth of all at most, and 
 beginning, where most happens.
 """
 
-from __future__ import annotations
-
 __all__ = ["PANELS", "Band", "descent_curves", "training_curves"]
 
 from collections.abc import Mapping, Sequence

@@ -50,7 +50,7 @@ _NOTE = (
 
 def show_figure3(folder: Path, as_json: bool = False) -> None:
     """Write figures and tables into a run's folder, and print the table, or its rows as JSON."""
-    run = replace(load_run(folder, folder.name), state="done")  # it may still hold its lock
+    run = replace(load_run(folder), state="done")  # it may still hold its lock
     law = str(run.config["law"]).replace("-", " ").capitalize()
     title = f"{law} · {run.config['steps']} steps · {run.config['seeds']} seeds"
     contents = contents_of([StudyResults(run.id, None, (run,))], title)

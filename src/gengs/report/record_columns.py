@@ -5,8 +5,6 @@ Records belong together that have the same ``kind`` and, where a run compares se
 with their steps.
 """
 
-from __future__ import annotations
-
 __all__ = ["RecordColumns", "as_number", "read_records", "read_times"]
 
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """``gengs report``: studies and runs as one page, or as tables in Markdown, CSV or LaTeX."""
 
-from __future__ import annotations
-
 __all__ = ["MakeReport"]
 
 import sys

@@ -5,8 +5,6 @@ conditions (priors, laws) across. A cell is a number with its error, how many it
 paper's beside it; it has as many digits as its standard error allows.
 """
 
-from __future__ import annotations
-
 __all__ = ["Cell", "ReportTable", "make_tables", "table_title", "with_error"]
 
 import math

@@ -5,8 +5,6 @@ were made from and what was met on the way. The latter is written last: without 
 made anew.
 """
 
-from __future__ import annotations
-
 __all__ = ["ingest"]
 
 import json

@@ -4,8 +4,6 @@ A source gives each document a label for people: its number, its line, its name,
 Files of counts have no text; the first words of a document stand for it.
 """
 
-from __future__ import annotations
-
 __all__ = ["Label", "Source", "label_of", "open_source", "words_of"]
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

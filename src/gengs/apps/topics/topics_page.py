@@ -4,8 +4,6 @@ Jinja escapes every string that it inserts, and the page's own head forbids scri
 a word of somebody's documents stays a word.
 """
 
-from __future__ import annotations
-
 __all__ = ["render_page", "training_curve"]
 
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """``gengs topics show``: the topics of a model, as a list or as JSON."""
 
-from __future__ import annotations
-
 __all__ = ["TopicsShow"]
 
 import json

@@ -4,8 +4,6 @@ Each document becomes a row, empty ones too, so that row ``d`` is the ``d``-th d
 Words that the vocabulary lacks are left out, and counted.
 """
 
-from __future__ import annotations
-
 __all__ = ["Tally", "count_words", "matrix", "write_corpus"]
 
 from collections import Counter

@@ -6,8 +6,6 @@ count from one and are line numbers of the vocabulary file, whose lines are a wo
 frequency.
 """
 
-from __future__ import annotations
-
 __all__ = ["read_counts", "read_feat", "read_vocabulary", "stream_feat"]
 
 from collections import Counter

@@ -11,8 +11,6 @@ a folder                 each ``.txt`` file in it or below it is a document, cal
 Each file may be compressed (``.gz``). What cannot be read is an error with the line's number.
 """
 
-from __future__ import annotations
-
 __all__ = ["Document", "TextFile", "numbered_lines", "text_files"]
 
 import codecs

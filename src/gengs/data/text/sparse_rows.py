@@ -1,7 +1,5 @@
 """Rows of a sparse matrix of counts, made dense where they are needed; which numbers are counts."""
 
-from __future__ import annotations
-
 __all__ = ["LARGEST", "CompressedRows", "check_counts", "dense_rows"]
 
 from typing import Any, Protocol
