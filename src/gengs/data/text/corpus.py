@@ -194,46 +194,37 @@ def write_folder(
     temporary = temporary_name(folder)
     shutil.rmtree(temporary, ignore_errors=True)  # what a killed process left
     temporary.mkdir(parents=True)
+    documents = entries = 0
     try:
-        documents, entries = _write_arrays(temporary, blocks)
+        with ExitStack() as stack:
+            paths = [temporary / f"{name}.npy" for name in _ARRAYS]
+            files = [stack.enter_context(path.open("wb")) for path in paths]
+            for file in files:
+                file.write(bytes(_HEADER))
+            files[0].write(bytes(8))  # where the first document begins
+            for rows in blocks:
+                parts = rows.indptr[1:].astype(np.int64) + entries, rows.indices, rows.data
+                for part, dtype, file in zip(parts, _ARRAYS.values(), files, strict=True):
+                    part.astype(dtype).tofile(file)
+                documents, entries = documents + rows.shape[0], entries + rows.nnz
+            lengths = documents + 1, entries, entries
+            for file, dtype, length in zip(files, _ARRAYS.values(), lengths, strict=True):
+                file.seek(0)
+                facts = {"descr": dtype, "fortran_order": False, "shape": (length,)}
+                np.lib.format.write_array_header_1_0(file, facts)
+                file.flush()
+                os.fsync(file.fileno())
         if labels is not None:
             np.save(temporary / "labels.npy", np.asarray(labels, np.int64))
-        facts = {
-            **_KIND,
-            "documents": documents,
-            "words": len(vocabulary),
-            "nonzeros": entries,
-            "label_names": None if label_names is None else list(label_names),
-        }
-        for name, content in (("vocabulary", list(vocabulary)), ("corpus", facts)):
+        sizes = {"documents": documents, "words": len(vocabulary), "nonzeros": entries}
+        names = {"label_names": None if label_names is None else list(label_names)}
+        described = {"vocabulary": list(vocabulary), "corpus": {**_KIND, **sizes, **names}}
+        for name, content in described.items():
             text = json.dumps(content, indent=0) + "\n"
             write_atomically(temporary / f"{name}.json", text.encode())
         temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _write_arrays(folder: Path, blocks: Iterable[Any]) -> tuple[int, int]:
-    """Append blocks to the arrays, and say how many documents and entries there were."""
-    documents = entries = 0
-    with ExitStack() as stack:
-        files = [stack.enter_context((folder / f"{name}.npy").open("wb")) for name in _ARRAYS]
-        for file in files:
-            file.write(bytes(_HEADER))
-        files[0].write(bytes(8))  # where the first document begins
-        for rows in blocks:
-            parts = rows.indptr[1:].astype(np.int64) + entries, rows.indices, rows.data
-            for part, dtype, file in zip(parts, _ARRAYS.values(), files, strict=True):
-                part.astype(dtype).tofile(file)
-            documents, entries = documents + rows.shape[0], entries + rows.nnz
-        lengths = documents + 1, entries, entries
-        for file, dtype, length in zip(files, _ARRAYS.values(), lengths, strict=True):
-            file.seek(0)
-            facts = {"descr": dtype, "fortran_order": False, "shape": (length,)}
-            np.lib.format.write_array_header_1_0(file, facts)
-            file.flush()
-            os.fsync(file.fileno())
-    return documents, entries
 
 
 def _part(folder: Path, name: str) -> Any:
