@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from .artifacts import Exhibit, TopicLists, gallery, topic_lists
 from .charts import Chart, make_chart
@@ -103,8 +102,10 @@ def contents_of(studies: Sequence[StudyResults], title: str | None = None) -> Co
     runs = [run for study in studies for run in study.runs]
     facts: dict[str, Counter[str]] = {}
     for run in runs:
-        for name, value in _facts(run.manifest):
-            facts.setdefault(name, Counter())[value] += 1
+        threads = {name: value for name, value in run.manifest.items() if name == "threads"}
+        for part in (run.manifest.get("versions"), threads, run.manifest.get("machine")):
+            for name, value in part.items() if isinstance(part, dict) else ():
+                facts.setdefault(str(name), Counter())[str(value)] += 1
     commands = Counter(str(run.manifest["command"]) for run in runs if "command" in run.manifest)
     return Contents(
         title or _title(studies),
@@ -127,10 +128,15 @@ def _section(name: str, groups: SeedGroups, studies: Sequence[StudyResults]) -> 
         # records from elsewhere need not be ours: the rest of the page can still be read
         problems.append(f"no chart: {type(error).__name__} in the records ({str(error)[:200]})")
     topics, unreadable = topic_lists(own)
-    smaller = dict.fromkeys(str(one.budget) for one in studies if _is_smaller(one, name))
+    smaller = dict.fromkeys(
+        study.budget
+        for study in studies
+        for run in study.runs
+        if run.experiment == name and run.labels.get("table") in PUBLISHED
+    )
     return Section(
         view_of(name),
-        tuple(smaller),
+        tuple(budget for budget in smaller if budget not in (None, "paper")),
         summaries,
         *make_tables(name, own, summaries),
         chart,
@@ -138,12 +144,6 @@ def _section(name: str, groups: SeedGroups, studies: Sequence[StudyResults]) -> 
         topics,
         (*problems, *unreadable),
     )
-
-
-def _is_smaller(study: StudyResults, experiment: str) -> bool:
-    own = [run for run in study.runs if run.experiment == experiment]
-    compared = any(run.labels.get("table") in PUBLISHED for run in own)
-    return compared and study.budget not in (None, "paper")
 
 
 def _winner(members: Sequence[Summary]) -> str:
@@ -165,10 +165,3 @@ def _title(studies: Sequence[StudyResults]) -> str:
     if len(names) > 3:
         names = [*names[:2], f"{len(names) - 2} more"]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    threads = {"threads": manifest["threads"]} if "threads" in manifest else {}
-    for part in (manifest.get("versions"), threads, manifest.get("machine")):
-        if isinstance(part, dict):
-            yield from ((str(name), str(value)) for name, value in part.items())

@@ -95,7 +95,9 @@ def _panels(
         if name in series:
             mean = _moving(*series[name], window) - (minimum if name == "loss" else 0.0)
             error = _moving(*series[f"{name}_se"], window)
-            panels[panel] = _positive_band(series[name][0], mean, error)
+            positive = np.maximum(mean, 1e-12)
+            factor = np.exp(np.minimum(2 * error / positive, 3.0))
+            panels[panel] = Band(series[name][0], positive, positive / factor, positive * factor)
     parts = [series[name] for name in series if name.startswith("bias/")]
     if parts:
         window *= 5  # it hardly moves, and much less of it than of its noise is to be seen
@@ -134,9 +136,3 @@ def _moving(steps: Array, values: Array, window: float) -> Array:
     first, end = _ends(steps, window)
     means: Array = (total[end] - total[first]) / (end - first)
     return means
-
-
-def _positive_band(step: Array, mean: Array, error: Array) -> Band:
-    positive = np.maximum(mean, 1e-12)
-    factor = np.exp(np.minimum(2 * error / positive, 3.0))
-    return Band(step, positive, positive / factor, positive * factor)

@@ -66,6 +66,8 @@ def render_page(contents: Contents, command: str = "gengs report") -> str:
     for number, mode in enumerate(("light", "dark")):  # the palette's hue of each kind
         hues = " ".join(f"--{kind}: {pair[number]};" for kind, pair in HUES.items())
         style = style.replace(f"/* {mode} hues */", hues)
+    digests = [hashlib.sha256(code.encode()).digest() for code in (plotly, script) if code]
+    hashes = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
     templates = _templates(on_page)
     templates.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     return templates.get_template("report.html").render(
@@ -78,7 +80,7 @@ def render_page(contents: Contents, command: str = "gengs report") -> str:
         command=command,
         version=__version__,
         css=Markup(style),
-        hashes=Markup(" ".join(_hash(code) for code in (plotly, script) if code)),
+        hashes=Markup(" ".join(hashes)),
         data={"charts": [{"id": chart.id, **chart.data} for chart in charts]},
         plotly=Markup(plotly),
         script=Markup(script),
@@ -154,7 +156,3 @@ def _csv(contents: Contents) -> str:
 
 def _asset(name: str) -> str:
     return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _hash(code: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'"
