@@ -20,7 +20,7 @@ _MEASURED = """
 import resource, sys, time
 from pathlib import Path
 from gengs.report.contents import make_contents
-from gengs.report.html_page import render_page
+from gengs.report.rendering import render_page
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 start = time.process_time()
 page = render_page(make_contents([Path(sys.argv[1])]))

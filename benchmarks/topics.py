@@ -40,8 +40,7 @@ from sklearn.decomposition import LatentDirichletAllocation
 
 import gengs
 from gengs.data.batches import Batches
-from gengs.data.text.corpus import Corpus
-from gengs.data.text.corpus_folder import write_folder
+from gengs.data.text.corpus import Corpus, write_folder
 from gengs.data.text.text_sets import load_corpus
 from gengs.models.topics.topic_training import topic_optimizer, topic_task
 

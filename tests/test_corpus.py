@@ -8,7 +8,7 @@ import scipy.sparse
 import torch
 
 from gengs.data import Corpus
-from gengs.data.text.corpus_folder import write_folder
+from gengs.data.text.corpus import write_folder
 
 
 @pytest.fixture
@@ -53,7 +53,6 @@ def test_what_a_corpus_knows(corpus, counts, where, tmp_path):
 def test_long_arrays_are_summed_in_parts(corpus, monkeypatch):
     before = corpus.tokens, corpus.document_frequency(), corpus.lengths
     monkeypatch.setattr("gengs.data.text.corpus._BLOCK", 17)
-    monkeypatch.setattr("gengs.data.text.sparse_rows._CHUNK", 17)
     assert corpus.tokens == before[0]
     assert (corpus.document_frequency() == before[1]).all()
     assert (corpus.lengths == before[2]).all()

@@ -234,7 +234,7 @@ def test_the_vocabulary_is_scikit_learns(least, most, size):
     rows = list(count_words(documents, ours, tally))
     table = np.zeros((600, len(ours)))
     for row, document in zip(table, rows, strict=True):
-        row[document.columns] = document.counts
+        row[list(document)] = list(document.values())
     column = {name: i for i, name in enumerate(names)}
     expected = counts[:, [column[word] for word in ours]].toarray()
     np.testing.assert_array_equal(table, expected)

@@ -7,7 +7,7 @@ import torch
 
 from gengs.data import Batches
 from gengs.data.text.corpus import Corpus
-from gengs.data.text.sparse_rows import dense_rows, word_totals
+from gengs.data.text.sparse_rows import dense_rows
 
 
 @pytest.fixture
@@ -31,8 +31,9 @@ def test_a_word_that_is_named_twice_counts_twice():
 
 @pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, 1e20])
 def test_impossible_counts_are_refused(counts, value):
-    counts.data[3] = value
-    for read in (lambda: dense_rows(counts, np.arange(37)), lambda: word_totals(counts)):
+    corpus = Corpus(counts, [f"w{k}" for k in range(11)])
+    counts.data[3] = corpus.data[3] = value
+    for read in (lambda: dense_rows(counts, np.arange(37)), corpus.totals):
         with pytest.raises(ValueError, match=r"in each document, numbers from 0 to 16,777,216, "):
             read()
     counts.data[3] = 0.5  # scikit-learn's contract has them: a batch is no corpus
@@ -77,7 +78,7 @@ def test_a_corpus_on_disk_gives_the_same_batches(counts, tmp_path):
     for step in (0, 8):
         here, there = (Batches(c, batch_size=4).batch(step) for c in (counts, mapped))
         assert torch.allclose(here, there)
-    assert np.allclose(word_totals(mapped), counts.toarray().sum(0))
+    assert np.allclose(mapped.totals(), counts.toarray().sum(0))
 
 
 @pytest.mark.parametrize(

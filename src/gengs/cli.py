@@ -12,8 +12,8 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from typing import Any, NoReturn
@@ -71,7 +71,9 @@ class Estimators:
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; the exit code."""
     with stoppable(), warnings.catch_warnings():
-        warnings.showwarning = _warn_once()
+        # as sentences, each once; the file and line are no business of a user
+        warn = cache(lambda text: say(f"gengs: warning: {text}", error=True))
+        warnings.showwarning = lambda message, *place: warn(str(message))
         try:
             return _run(arguments)
         except KeyboardInterrupt:  # also while the packages are being imported
@@ -97,7 +99,8 @@ def entry() -> NoReturn:
         code = end.code
     # Where the signal met an exec() of some import, python -m ends by SIGINT, not by a code; and
     # threads of gloo that outlive the interpreter abort it, where a run ended before its time.
-    if code == 130 or _in_process_group():
+    group = getattr(sys.modules.get("torch"), "distributed", None)
+    if code == 130 or (group and group.is_available() and group.is_initialized()):
         # as the interpreter ends: loky's workers are told first, or multiprocessing waits for them
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
@@ -107,27 +110,10 @@ def entry() -> NoReturn:
     sys.exit(code)  # type: ignore[arg-type]
 
 
-def _in_process_group() -> bool:
-    group = getattr(sys.modules.get("torch"), "distributed", None)
-    return group is not None and group.is_available() and group.is_initialized()
-
-
 def _say(what: object, code: int = 0) -> int:
     """Tell a user, on standard error; the exit code that goes with it."""
     say(f"gengs: {what}", error=True)
     return code
-
-
-def _warn_once() -> Callable[..., None]:
-    """Warnings as sentences, each once; the file and line are no business of a user."""
-    said = set()
-
-    def warn(message: Warning | str, *place: object) -> None:
-        if str(message) not in said:
-            said.add(str(message))
-            _say(f"warning: {message}")
-
-    return warn
 
 
 def _command(name: str) -> Any:

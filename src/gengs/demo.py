@@ -6,49 +6,31 @@ Nothing is downloaded. What was done already is not done again, so the tour can 
 and taken up where it was. ``--brief`` trains for a few steps only: to see that everything works.
 """
 
-from __future__ import annotations
-
 __all__ = ["main", "tour"]
 
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.distributions import Poisson
 
 from . import RLOO, GenGS, MidCDF, Relaxed, lab, truncate
-
-if TYPE_CHECKING:
-    from .study.plan import Plan
+from .report.report_command import MakeReport
+from .report.truncation_grid import truncation_grid
+from .runs.machine import Machine
+from .study.backends import Loky
+from .study.plan import Plan, PlannedRun
+from .study.runner import run_study
+from .study.status import Status
 
 
 def main(folder: Path, brief: bool = False) -> Path:
     """Take the tour; the report it ends with."""
     began = time.monotonic()
     folder.mkdir(parents=True, exist_ok=True)
-    _law_and_draw()
-    _laboratory()
 
-    print("\n4. Does it matter? A study of three experiments, on all cores:")
-    print("   a descent with a known end; a VAE on 8×8 digits; topics of 1,600 short texts.")
-    study = folder / "study"
-    _experiments(study, tour(brief))
-
-    print("\n5. The report")
-    from .report.report_command import MakeReport
-    from .report.truncation_grid import truncation_grid
-
-    picture, page = folder / "truncation.png", folder / "report.html"
-    truncation_grid().savefig(picture, dpi=150)
-    MakeReport((study,), page, title="A tour of gengs").run()
-    print(f"   What truncation and temperature do to a law: {picture.resolve()}")
-    print(f"   {time.monotonic() - began:.0f} seconds. Open it in a browser:\n\n{page.resolve()}")
-    return page
-
-
-def _law_and_draw() -> None:
     torch.manual_seed(0)
     print("1. A Poisson with rate 7, cut to 12 atoms; the last one carries the tail:")
     rate = torch.tensor(7.0, requires_grad=True)
@@ -60,44 +42,40 @@ def _law_and_draw() -> None:
     z.backward()
     print(f"   z = {z.item():.3f}, dz/drate = {rate.grad.item():.3f}")  # type: ignore[union-attr]
 
-
-def _laboratory() -> None:
     print("\n3. Which estimator? Poisson(3), cost (z - 2.6)²:")
-    rate = torch.tensor(3.0, requires_grad=True)
+    law = truncate(Poisson(torch.tensor(3.0, requires_grad=True)), 30)
     estimators = [RLOO(4), GenGS(0.5), GenGS(0.5, hard=True), MidCDF()]
-    result = lab.measure(
-        lambda z: (z - 2.6) ** 2, truncate(Poisson(rate), 30), estimators, replicates=50_000
-    )
+    result = lab.measure(lambda z: (z - 2.6) ** 2, law, estimators, replicates=50_000)
     print("   " + str(result).replace("\n", "\n   "))
 
-
-def _experiments(folder: Path, plan: Plan) -> None:
-    from .runs.machine import Machine
-    from .study.backends import Loky
-    from .study.runner import run_study
-    from .study.status import Status
-
-    before = Status(plan, folder)
+    print("\n4. Does it matter? A study of three experiments, on all cores:")
+    print("   a descent with a known end; a VAE on 8×8 digits; topics of 1,600 short texts.")
+    study, plan = folder / "study", tour(brief)
+    before = Status(plan, study)
     left = [run for run in plan.runs if before.states[run.id] != "done"]
     machine = Machine(resume=True, accelerator="cpu", progress=False)
-    status, interrupted = run_study(plan, folder, Loky(), left, machine)
+    status, interrupted = run_study(plan, study, Loky(), left, machine)
     if interrupted:
         raise KeyboardInterrupt
     failed = [run for run in plan.runs if status.states[run.id] != "done"]
     if failed:
         raise RuntimeError(f"{failed[0].id} failed: {status.errors.get(failed[0].id)}")
 
+    print("\n5. The report")
+    picture, page = folder / "truncation.png", folder / "report.html"
+    truncation_grid().savefig(picture, dpi=150)
+    MakeReport((study,), page, title="A tour of gengs").run()
+    print(f"   What truncation and temperature do to a law: {picture.resolve()}")
+    print(f"   {time.monotonic() - began:.0f} seconds. Open it in a browser:\n\n{page.resolve()}")
+    return page
+
 
 def tour(brief: bool = False) -> Plan:
     """The runs of the tour, the longest first; few steps of each, if it is to be brief."""
-    from .experiments.registry import EXPERIMENTS
-    from .runs.config import from_json
-    from .study.plan import Plan, PlannedRun
 
     def run(experiment: str, row: str, column: str, data: str, **settings: Any) -> PlannedRun:
-        config = from_json(EXPERIMENTS[experiment].config_class, settings)
         labels = {"table": "tour", "row": row, "column": column, "data": data}
-        return PlannedRun(experiment, config, labels)
+        return PlannedRun(experiment, settings, labels)
 
     topics = {"topics": 12, "hidden": [100]}
     topics |= {"epochs": 2, "evaluate_every": 1} if brief else {"epochs": 10, "evaluate_every": 2}

@@ -11,7 +11,7 @@ import pytest
 from report_folders import HOSTILE, measure_run, partial_study, synthetic_run, topics_run
 
 from gengs.report.contents import make_contents
-from gengs.report.html_page import render_page
+from gengs.report.rendering import render_page
 
 pytestmark = pytest.mark.slow
 

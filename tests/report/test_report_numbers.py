@@ -23,10 +23,9 @@ from report_folders import (
 
 from gengs.report.contents import make_contents
 from gengs.report.curves import training_curves
-from gengs.report.headlines import headlines
 from gengs.report.record_columns import RecordColumns, read_times
+from gengs.report.rendering import render
 from gengs.report.run_results import RunResult
-from gengs.report.text_formats import as_csv, as_latex, as_markdown
 from gengs.runs.records import RunFolder
 
 
@@ -63,7 +62,7 @@ def test_a_run_that_diverged_is_counted_apart(tmp_path):
     contents = make_contents([study(tmp_path / "s", runs)])
     one = summaries(contents)["Pois(2)", "GenGS", "nelbo_train"]
     assert (one.mean, one.count, one.lost) == (101.0, 2, 1)
-    assert "1 not finite" in as_markdown(contents)
+    assert "1 not finite" in render(contents, "markdown")
 
 
 def test_metrics_have_their_order_whichever_run_has_them(tmp_path):
@@ -117,7 +116,7 @@ def test_the_tables(tmp_path):
 
 
 def test_headlines_name_the_best(tmp_path):
-    lines = headlines(make_contents([partial_study(tmp_path / "s")]))
+    lines = make_contents([partial_study(tmp_path / "s")]).headlines
     assert "GenGS Imp (91.05 ± 0.05) on mnist" in lines[0]
     assert lines[1] == (
         "−ELBO, train, beside 3 numbers of the paper: 1 better, 1 within two standard errors, "
@@ -126,7 +125,7 @@ def test_headlines_name_the_best(tmp_path):
 
 
 def test_csv_has_every_digit(tmp_path):
-    text = as_csv(make_contents([partial_study(tmp_path / "s")]))
+    text = render(make_contents([partial_study(tmp_path / "s")]), "csv")
     rows = list(csv.DictReader(io.StringIO(text)))
     (row,) = (r for r in rows if r["estimator"] == "GenGS" and r["metric"] == "nelbo_train")
     assert float(row["mean"]) == 104.0 and int(row["runs"]) == 3 and row["verdict"] == "within"
@@ -139,11 +138,11 @@ def test_formats_escape_what_they_show(tmp_path):
     vae_run(tmp_path / "r" / "a", config=config)
     vae_run(tmp_path / "r" / "b", config=replace(config, estimator=r"\input{x}$a_b%&#" + HOSTILE))
     contents = make_contents([tmp_path / "r"], title="a | b\n# c <b>")
-    rows = list(csv.DictReader(io.StringIO(as_csv(contents))))
+    rows = list(csv.DictReader(io.StringIO(render(contents, "csv"))))
     assert all(row["estimator"][0] not in "=+-@" for row in rows)
-    markdown = as_markdown(contents)
+    markdown = render(contents, "markdown")
     assert not re.search(r"(?<!\\)<", markdown) and markdown.startswith(r"# a \| b \# c \<b\>")
-    latex = as_latex(contents)
+    latex = render(contents, "latex")
     assert r"\textbackslash{}input\{x\}\$a\_b\%\&\#" in latex and r"\input" not in latex
     assert latex.count(r"\toprule") == latex.count(r"\bottomrule") == latex.count(r"\caption")
 
@@ -152,7 +151,7 @@ def test_topics(tmp_path):
     topics_run(tmp_path / "r" / "a", words=(HOSTILE, "cell"))
     (section,) = make_contents([tmp_path / "r"]).sections
     ((_, topics),) = section.topics
-    assert topics.topics[0].words == ((HOSTILE[:60], 1.0), ("cell", 0.5))
+    assert topics.topics[0] == ((HOSTILE[:60], 1.0), ("cell", 0.5))
     assert topics.hierarchy[0].children[1].title == "topic 2"
     (tmp_path / "r" / "a" / "topics.json").write_text("[1, 2")
     finish(tmp_path / "r" / "a")
@@ -162,7 +161,7 @@ def test_topics(tmp_path):
     (tmp_path / "r" / "a" / "topics.json").write_text(strange)
     finish(tmp_path / "r" / "a")
     (section,) = make_contents([tmp_path / "r"]).sections
-    assert section.topics[0][1].topics[1].words == (("a", 0.0),)
+    assert section.topics[0][1].topics[1] == (("a", 0.0),)
 
 
 def test_curves_average_seeds_where_all_have_been():

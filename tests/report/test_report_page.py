@@ -21,7 +21,7 @@ from report_folders import (
 )
 
 from gengs.report.contents import make_contents
-from gengs.report.html_page import render_page
+from gengs.report.rendering import render_page
 from gengs.report.untrusted_files import LIMITS, Unreadable, read_picture
 
 

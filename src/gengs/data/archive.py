@@ -7,8 +7,6 @@ they are downloaded into the cache, in three attempts at each. Wherever a file c
 checksum is compared before anybody opens it. ``published.toml`` lists the files of the data sets.
 """
 
-from __future__ import annotations
-
 __all__ = [
     "RemoteFile",
     "cache_folder",
@@ -58,10 +56,10 @@ class RemoteFile:
 
 
 def published(name: str) -> list[RemoteFile]:
-    """The files of a data set, as ``published.toml`` lists them."""
+    """The files of a data set, as ``published.toml`` lists them; none of what is embedded."""
     lists = tomllib.loads((files(__package__) / "published.toml").read_text("utf-8"))
+    facts = lists.get(name, {"files": {}})
     found = []
-    facts = lists.get(name, {"files": {}})  # none of what is embedded
     for file, checksum in facts["files"].items():
         urls = tuple(mirror + file for mirror in facts.get("mirrors", ()))
         found.append(RemoteFile(f"{facts['folder']}/{file}", checksum, urls, facts["origin"]))
@@ -70,9 +68,16 @@ def published(name: str) -> list[RemoteFile]:
 
 def fetch(file: RemoteFile, data_dir: str | Path | None = None) -> Path:
     """The path of a data file, downloaded if need be; ``data_dir`` is looked into first."""
+    import pooch
+
+    kind, _, expected = file.checksum.partition(":")
     for folder in data_folders(data_dir):
         if (path := folder / file.path).is_file():
-            _check(path, file.checksum)
+            if (actual := pooch.file_hash(path, kind)) != expected:
+                raise ValueError(
+                    f"{path} has {kind} {actual}, but {expected} was expected: it is damaged, "
+                    "incomplete or another file; replace or delete it."
+                )
             return path
     if _offline.get():
         raise not_found(file.path, file.origin, data_dir)
@@ -111,18 +116,6 @@ def cache_folder() -> Path:
     import pooch
 
     return Path(pooch.os_cache("gengs"))
-
-
-def _check(path: Path, checksum: str) -> None:
-    import pooch
-
-    kind, _, expected = checksum.partition(":")
-    actual = pooch.file_hash(path, kind)
-    if actual != expected:
-        raise ValueError(
-            f"{path} has {kind} {actual}, but {expected} was expected: it is damaged, incomplete "
-            "or another file; replace or delete it."
-        )
 
 
 def _download(file: RemoteFile, data_dir: str | Path | None) -> Path:

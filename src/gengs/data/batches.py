@@ -19,8 +19,6 @@ blocks of an epoch come in random order, and the rows of 256 successive blocks a
 ``block=1`` every order is equally likely.
 """
 
-from __future__ import annotations
-
 __all__ = ["Batches", "Binarisation", "keyed_generator"]
 
 import hashlib

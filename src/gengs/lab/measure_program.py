@@ -81,7 +81,10 @@ def measure_program(
                 start = time.perf_counter()
                 with differentiable(by=rule) as program:
                     outcome = costs(theta, replicates)
-                gradient = _gradient(program.loss(outcome).mean(), theta)
+                loss = program.loss(outcome).mean()
+                gradient = torch.zeros_like(theta)
+                if loss.requires_grad:  # or the program has cut all of it off, which has been said
+                    (gradient,) = torch.autograd.grad(loss, theta, materialize_grads=True)
                 times.append(time.perf_counter() - start)
                 found.append(gradient.flatten().double())
                 if i == 0:  # once is enough
@@ -98,14 +101,6 @@ def measure_program(
         exact = exact.detach().flatten().double()
         rows = [row(rule, exact) for rule in rules]
     return Measurement(tuple(rows), exact, source, gradients)
-
-
-def _gradient(loss: Tensor, theta: Tensor) -> Tensor:
-    """Zero where the program has cut all of it off, which has been said."""
-    if not loss.requires_grad:
-        return torch.zeros_like(theta)
-    (gradient,) = torch.autograd.grad(loss, theta, allow_unused=True, materialize_grads=True)
-    return gradient
 
 
 def _finite_differences(

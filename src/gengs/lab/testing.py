@@ -192,17 +192,13 @@ def _check_words(estimator: Estimator) -> None:
         _demand(not estimator.needs_cost_gradient, "a cost without gradient passes silently")
 
 
-def _quantile(false_alarm: float) -> float:
-    """How many standard errors a normal variable exceeds, on either side, at this rate."""
-    return -NormalDist().inv_cdf(false_alarm / 2)
-
-
 def _demand_near(
     what: str, found: Tensor, exact: Tensor, error: Tensor, false_alarm: float
 ) -> None:
     """Raise if a mean is further from the truth than chance takes it at this rate."""
     off = float(((found - exact.detach()).abs() / error).max())
-    limit = _quantile(false_alarm / max(found.numel(), 1))
+    # how many standard errors a normal variable exceeds, on either side, at the rate of one of them
+    limit = -NormalDist().inv_cdf(false_alarm / max(found.numel(), 1) / 2)
     _demand(off < limit, f"{what} {_shown(found)} is {off:.1f} standard errors off {_shown(exact)}")
 
 

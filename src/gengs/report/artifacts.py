@@ -13,6 +13,7 @@ __all__ = ["Exhibit", "TopicLists", "gallery", "topic_lists"]
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,9 @@ WORDS = 12
 TOPICS = 200
 _DEPTH = 8
 
+WordShares = Sequence[tuple[str, float]]
+"""A topic's first words, each with a share of the first one's weight."""
+
 
 class Exhibit(NamedTuple):
     """The pictures of one setting."""
@@ -38,13 +42,6 @@ class Exhibit(NamedTuple):
     caption: str
     pictures: Mapping[str, Picture]
     problems: Sequence[str]
-
-
-class TopicWords(NamedTuple):
-    """A topic's first words, each with a share of the first one's weight."""
-
-    number: int
-    words: tuple[tuple[str, float], ...]
 
 
 class TopicNode(NamedTuple):
@@ -58,7 +55,7 @@ class TopicNode(NamedTuple):
 class TopicLists(NamedTuple):
     """All topics of a run."""
 
-    topics: Sequence[TopicWords]
+    topics: Sequence[WordShares]
     hierarchy: Sequence[TopicNode]
     total: int
 
@@ -71,7 +68,13 @@ def gallery(groups: SeedGroups) -> dict[str, list[Exhibit]]:
         for run in runs:
             if run.folder is None or count >= MOST_PICTURES:
                 continue
-            pictures, problems = _pictures(run.folder)
+            pictures, problems = {}, []
+            for name, title in PICTURES.items():
+                if (path := run.folder / name).exists():
+                    try:
+                        pictures[title] = read_picture(path)
+                    except Unreadable as problem:
+                        problems.append(str(problem))
             if pictures or problems:
                 seed = "" if run.seed is None else f"seed {run.seed}"
                 caption = ", ".join(filter(None, (place.estimator, seed)))
@@ -96,43 +99,31 @@ def topic_lists(groups: SeedGroups) -> tuple[list[tuple[Setting, TopicLists]], l
     return found, problems
 
 
-def _pictures(folder: Path) -> tuple[dict[str, Picture], list[str]]:
-    pictures, problems = {}, []
-    for name, title in PICTURES.items():
-        if (folder / name).exists():
-            try:
-                pictures[title] = read_picture(folder / name)
-            except Unreadable as problem:
-                problems.append(str(problem))
-    return pictures, problems
-
-
 def _read_topics(path: Path) -> TopicLists:
     content = read_json(path)
     given = _objects(content.get("topics"))
-    topics = [_topic(number, one) for number, one in enumerate(given[:TOPICS], 1)]
+    topics = [_shares(topic) for topic in given[:TOPICS]]
     return TopicLists(topics, _forest(content.get("hierarchy"), topics, _DEPTH), len(given))
 
 
-def _topic(number: int, one: dict[str, Any]) -> TopicWords:
-    words = _words(one)
-    given = [as_number(weight) or 0.0 for weight in _list(one.get("weights"))]
-    weights = [max(weight, 0.0) if math.isfinite(weight) else 0.0 for weight in given]
-    weights = [*weights, *[0.0] * len(words)][: len(words)]
+def _shares(topic: dict[str, Any]) -> WordShares:
+    words = _words(topic)
+    numbers = [as_number(weight) or 0.0 for weight in _list(topic.get("weights"))[: len(words)]]
+    weights = [weight if 0 < weight < math.inf else 0.0 for weight in numbers]
     largest = max(weights, default=0.0) or 1.0
-    return TopicWords(number, tuple((w, v / largest) for w, v in zip(words, weights, strict=True)))
+    shares = chain((weight / largest for weight in weights), repeat(0.0))
+    return tuple(zip(words, shares, strict=False))
 
 
-def _forest(nodes: Any, topics: Sequence[TopicWords], depth: int) -> list[TopicNode]:
+def _forest(nodes: Any, topics: Sequence[WordShares], depth: int) -> list[TopicNode]:
     found = []
     for number, node in enumerate(_objects(nodes)[:TOPICS] if depth else (), 1):
         words, which = _words(node), node.get("topic")
         if type(which) is int and 0 <= which < len(topics):
-            number = topics[which].number
-            words = words or [word for word, _ in topics[which].words[:6]]
+            number = which + 1
+            words = words or [word for word, _ in topics[which][:6]]
         title = str(node.get("title") or f"topic {number}")[:60]
-        children = _forest(node.get("children"), topics, depth - 1)
-        found.append(TopicNode(title, words, children))
+        found.append(TopicNode(title, words, _forest(node.get("children"), topics, depth - 1)))
     return found
 
 

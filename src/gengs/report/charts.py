@@ -4,13 +4,13 @@ A chart has *views*, one for each condition and metric, of which two menus choos
 is markup: labels stay text, and are escaped where they are shown.
 """
 
-from __future__ import annotations
-
 __all__ = ["Chart", "make_chart"]
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Any
 
 from ..lab.palette import KINDS, Look, looks
@@ -37,7 +37,7 @@ class Chart:
 
 def make_chart(experiment: str, groups: SeedGroups, summaries: Sequence[Summary]) -> Chart | None:
     """The chart of an experiment; nothing if no run has got anywhere."""
-    data: dict[str, Any]
+    data: dict[str, Any] = {"type": "curves", "x": "step"}
     if experiment == "measure":
         title = "Bias, variance and cost"
         note = (
@@ -51,28 +51,27 @@ def make_chart(experiment: str, groups: SeedGroups, summaries: Sequence[Summary]
             "Moving averages of means over seeds; bands: two standard errors. "
             "A bias is drawn where it is more than four standard errors from zero."
         )
-        data = {"type": "curves", "views": _descents(groups), "x": "step"}
-        data |= {"menus": ["law", "shows"], "log": True}
+        data |= {"views": _descents(groups), "menus": ["law", "shows"], "log": True}
     else:
         title, note = "Training curves", "Means over the seeds; bands: two standard errors."
-        data = {"type": "curves", "views": _trainings(experiment, groups), "x": "step"}
-        data |= {"menus": ["setting", "shows"]}
+        data |= {"views": _trainings(experiment, groups), "menus": ["setting", "shows"]}
     return Chart(f"chart-{experiment}", title, note, data) if data["views"] else None
 
 
 def _trainings(experiment: str, groups: SeedGroups) -> Views:
-    """Training curves by estimator."""
-    views: Views = {}
-    for label, look in looks(setting.estimator for setting in groups).items():
-        for setting, runs in groups.items():
-            for title, band in _titled(experiment, runs if setting.estimator == label else ()):
-                if len(band.step) > 1:
-                    view = views.setdefault(_panel(setting, groups), {})
-                    view.setdefault(title, []).append(_line(label, look, band))
+    """Training curves by estimator, in the order of a legend."""
+    views: Views = defaultdict(lambda: defaultdict(list))
+    found = looks(setting.estimator for setting in groups)
+    order = list(found)
+    for setting in sorted(groups, key=lambda one: order.index(one.estimator)):
+        label = setting.estimator
+        for title, band in _titled(experiment, groups[setting]):
+            if len(band.step) > 1:
+                views[_panel(setting, groups)][title].append(_line(label, found[label], band))
     return views
 
 
-def _titled(experiment: str, runs: Sequence[RunResult]) -> Iterable[tuple[str, Band]]:
+def _titled(experiment: str, runs: Sequence[RunResult]) -> Iterator[tuple[str, Band]]:
     """Evaluations under their titles in the order of the tables, then the training loss."""
     evaluations = training_curves(runs, "evaluation")
     for metric in metrics_of(experiment, evaluations):
@@ -85,35 +84,31 @@ def _titled(experiment: str, runs: Sequence[RunResult]) -> Iterable[tuple[str, B
 
 def _descents(groups: SeedGroups) -> Views:
     """Loss, variance and both kinds of bias over the descents, by law."""
-    views: Views = {}
+    views: Views = defaultdict(lambda: defaultdict(list))
     for setting, runs in groups.items():
         drawn: dict[str, dict[str, Band]] = {}
         for run in runs:
             window = run.config.get("window")
             drawn |= descent_curves(run.records, window if isinstance(window, int) else 100)
-        for label, look in looks(drawn).items():
-            for panel, band in drawn[label].items():
-                view = views.setdefault(_panel(setting, groups), {})
-                view.setdefault(PANELS[panel], []).append(_line(label, look, band))
-    return {
-        place: {title: view[title] for title in PANELS.values() if title in view}
-        for place, view in views.items()
-    }
+        for (panel, title), (label, look) in product(PANELS.items(), looks(drawn).items()):
+            if panel in drawn[label]:
+                line = _line(label, look, drawn[label][panel])
+                views[_panel(setting, groups)][title].append(line)
+    return views
 
 
 def _points(summaries: Sequence[Summary]) -> dict[str, list[dict[str, Any]]]:
     """Bias, variance and cost of each estimator: a point each, on axes to choose."""
     found = looks(one.setting.estimator for one in summaries)
-    points: dict[str, dict[str, dict[str, Any]]] = {}
+    points: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for one in summaries:
-        label = one.setting.estimator
-        place = points.setdefault(one.setting.condition, {})
-        point = place.setdefault(label, _appearance(label, found[label]))
+        label, key = one.setting.estimator, one.metric.key
+        look = _appearance(label, found[label])
+        point = points[one.setting.condition].setdefault(label, look)
         if math.isfinite(one.mean):
-            value = abs(one.mean) if one.metric.key == "bias" else one.mean
-            point[one.metric.key] = _round(value)
+            point[key] = _round(abs(one.mean) if key == "bias" else one.mean)
             if one.error is not None:
-                point[f"{one.metric.key}_error"] = _round(one.error)
+                point[f"{key}_error"] = _round(one.error)
     return {
         row: [members[label] for label in found if label in members]
         for row, members in points.items()
@@ -122,12 +117,11 @@ def _points(summaries: Sequence[Summary]) -> dict[str, list[dict[str, Any]]]:
 
 def _panel(setting: Setting, groups: SeedGroups) -> str:
     """The name of a view: what of table, data and condition varies."""
-    varying = [
-        key
+    words = [
+        table_title(getattr(setting, key))
         for key in ("table", "data", "condition")
         if len({getattr(one, key) for one in groups}) > 1
     ]
-    words = [table_title(getattr(setting, key)) for key in varying]
     return " · ".join(filter(None, words)) or setting.data or setting.table
 
 

@@ -8,8 +8,6 @@ average over the ``window`` steps around each step, a tenth of all at most, and 
 beginning, where most happens.
 """
 
-from __future__ import annotations
-
 __all__ = ["PANELS", "Band", "descent_curves", "training_curves"]
 
 from collections.abc import Mapping, Sequence
@@ -50,17 +48,19 @@ class Band:
 
 def training_curves(runs: Sequence[RunResult], kind: str) -> dict[str, Band]:
     """The curve of every number in records of this kind (``train``, ``evaluation``)."""
-    series = [run.records.series(kind) for run in runs]
+    members: dict[str, list[tuple[Array, Array]]] = {}
+    for run in runs:
+        for key, pair in run.records.series(kind).items():
+            members.setdefault(key, []).append(pair)
     curves = {}
-    for key in dict.fromkeys(key for one in series for key in one):
-        members = [one[key] for one in series if key in one]
-        steps = reduce(np.intersect1d, (own for own, _ in members))
+    for key, pairs in members.items():
+        steps = reduce(np.intersect1d, (own for own, _ in pairs))
         if not len(steps):
             continue
         kept = np.linspace(0, len(steps) - 1, min(len(steps), TRAINING_POINTS)).round()
         steps = steps[kept.astype(np.intp)]
-        values = np.stack([y[np.searchsorted(x, steps)] for x, y in members])  # (runs, steps)
-        mean, count = values.mean(0), len(members)
+        values = np.stack([y[np.searchsorted(x, steps)] for x, y in pairs])  # (runs, steps)
+        mean, count = values.mean(0), len(pairs)
         curves[key] = Band(steps, mean, count=count)
         if count > 1:
             error = values.std(0, ddof=1) / np.sqrt(count)
@@ -95,7 +95,9 @@ def _panels(
         if name in series:
             mean = _moving(*series[name], window) - (minimum if name == "loss" else 0.0)
             error = _moving(*series[f"{name}_se"], window)
-            panels[panel] = _positive_band(series[name][0], mean, error)
+            positive = np.maximum(mean, 1e-12)
+            factor = np.exp(np.minimum(2 * error / positive, 3.0))
+            panels[panel] = Band(series[name][0], positive, positive / factor, positive * factor)
     parts = [series[name] for name in series if name.startswith("bias/")]
     if parts:
         window *= 5  # it hardly moves, and much less of it than of its noise is to be seen
@@ -134,9 +136,3 @@ def _moving(steps: Array, values: Array, window: float) -> Array:
     first, end = _ends(steps, window)
     means: Array = (total[end] - total[first]) / (end - first)
     return means
-
-
-def _positive_band(step: Array, mean: Array, error: Array) -> Band:
-    positive = np.maximum(mean, 1e-12)
-    factor = np.exp(np.minimum(2 * error / positive, 3.0))
-    return Band(step, positive, positive / factor, positive * factor)

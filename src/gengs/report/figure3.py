@@ -25,16 +25,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..lab.palette import Look, full_decades, legend_handles, looks
+from ..lab.palette import full_decades, legend_handles, looks
 from ..runs.atomic import write_atomically
 from ..runs.sanitise import printable, spreadsheet_cell
-from .cells import Cell, ReportTable
 from .contents import contents_of
 from .curves import PANELS, Band, descent_curves
-from .html_page import render_page
+from .rendering import markdown_table, render_page
 from .run_results import StudyResults, load_run
 from .summaries import Summary
-from .text_formats import markdown_table
+from .tables import ReportTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,7 +50,7 @@ _NOTE = (
 
 def show_figure3(folder: Path, as_json: bool = False) -> None:
     """Write figures and tables into a run's folder, and print the table, or its rows as JSON."""
-    run = replace(load_run(folder, folder.name), state="done")  # it may still hold its lock
+    run = replace(load_run(folder), state="done")  # it may still hold its lock
     law = str(run.config["law"]).replace("-", " ").capitalize()
     title = f"{law} · {run.config['steps']} steps · {run.config['seeds']} seeds"
     contents = contents_of([StudyResults(run.id, None, (run,))], title)
@@ -93,10 +92,22 @@ def draw_descents(curves: Mapping[str, Mapping[str, Band]], title: str) -> Figur
     for axes in grid.flat[len(panels) :]:
         axes.remove()
     for axes, panel in zip(grid.flat, panels, strict=False):
-        for label, look in found.items():
-            if panel in curves[label]:
-                _draw(axes, curves[label][panel], look)
-        _scales(axes)
+        drawn = [
+            (curves[name][panel], look) for name, look in found.items() if panel in curves[name]
+        ]
+        for band, look in drawn:
+            axes.plot(band.step, band.mean, zorder=3 + look.width, **look.line)
+            if len(band.low):
+                shade = {"color": look.colour, "alpha": 0.14 if look.width > 2 else 0.035, "lw": 0}
+                axes.fill_between(band.step, band.low, band.high, zorder=2 + look.width, **shade)
+        # a log scale; along the steps a square root, as most happens early
+        axes.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
+        last = max(band.step[-1] for band, _ in drawn)
+        ticks = sorted({round(last * share) for share in (0, 0.025, 0.1, 0.25, 0.5, 0.75, 1)})
+        axes.set_xticks(ticks, [str(tick) for tick in ticks])
+        axes.set_xlim(0, last)
+        axes.set_yscale("log")
+        full_decades(axes, "y")
         axes.set_title(PANELS[panel], fontsize=10, loc="left")
         axes.set_xlabel("step (square-root scale)", fontsize=9)
         axes.grid(alpha=0.25, lw=0.6)
@@ -111,24 +122,6 @@ def draw_descents(curves: Mapping[str, Mapping[str, Band]], title: str) -> Figur
     figure.suptitle(title, fontsize=11, x=0.01, ha="left")
     figure.supxlabel(_NOTE, fontsize=8, color="0.4", x=0.01, ha="left")
     return figure
-
-
-def _draw(axes: Any, band: Band, look: Look) -> None:
-    axes.plot(band.step, band.mean, zorder=3 + look.width, **look.line)
-    if len(band.low):
-        shade = {"color": look.colour, "alpha": 0.14 if look.width > 2 else 0.035, "lw": 0}
-        axes.fill_between(band.step, band.low, band.high, zorder=2 + look.width, **shade)
-
-
-def _scales(axes: Any) -> None:
-    """A log scale; along the steps a square root, as most happens early."""
-    axes.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
-    last = max(line.get_xdata()[-1] for line in axes.lines)
-    ticks = sorted({round(last * share) for share in (0, 0.025, 0.1, 0.25, 0.5, 0.75, 1)})
-    axes.set_xticks(ticks, [str(tick) for tick in ticks])
-    axes.set_xlim(0, last)
-    axes.set_yscale("log")
-    full_decades(axes, "y")
 
 
 def _rows(summaries: Sequence[Summary]) -> list[dict[str, Any]]:
@@ -167,12 +160,10 @@ def _print_table(table: ReportTable) -> None:
         head = title.replace("error of one", "error of a") + " " * star
         shown.add_column(head, justify="right" if shown.columns else "left", overflow="fold")
     for row in table.rows:
-        shown.add_row(*map(_starred, row, table.columns, starred))
+        cells = []
+        for cell, title, star in zip(row, table.columns, starred, strict=True):
+            biased = title == "|bias|" and cell.value is not None
+            text = cell.text.replace(" ± ", "±") + " *"[cell.best] * star
+            cells.append(Text(text, "bold" if cell.best else "red" if biased else ""))
+        shown.add_row(*cells)
     Console().print(shown)
-
-
-def _starred(cell: Cell, title: str, starred: bool) -> Text:
-    """A cell as the terminal shows it, in a column where some, or none, have a star."""
-    text = cell.text.replace(" ± ", "±") + " *"[cell.best] * starred
-    biased = title == "|bias|" and cell.value is not None
-    return Text(text, "bold" if cell.best else "red" if biased else "")

@@ -1,7 +1,5 @@
 """What the report knows of each experiment: its metrics, which way is better, and its words."""
 
-from __future__ import annotations
-
 __all__ = ["EXPERIMENT_VIEWS", "ExperimentView", "Metric", "metrics_of", "view_of"]
 
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ Records belong together that have the same ``kind`` and, where a run compares se
 with their steps.
 """
 
-from __future__ import annotations
-
 __all__ = ["RecordColumns", "as_number", "read_records", "read_times"]
 
 from collections import defaultdict
@@ -64,10 +62,14 @@ class RecordColumns:
             >>> [column.tolist() for column in records.series("train")["loss"]]
             [[1.0, 2.0], [3.0, 2.5]]
         """
-        return {
-            key: _increasing(*np.concatenate(parts, axis=1))
-            for key, parts in self.columns.get((kind, estimator), {}).items()
-        }
+        found = {}
+        for key, parts in self.columns.get((kind, estimator), {}).items():
+            steps, values = np.concatenate(parts, axis=1)
+            if not (np.diff(steps) > 0).all():
+                steps, last = np.unique(steps[::-1], return_index=True)
+                values = values[::-1][last]
+            found[key] = steps, values
+        return found
 
 
 def read_records(path: Path) -> RecordColumns:
@@ -120,10 +122,3 @@ def _floats(column: list[Any]) -> Array:
         if {*map(type, column)} <= {int, float}:
             return np.array(column, np.float64)
     return np.array([as_number(value) for value in column], np.float64)
-
-
-def _increasing(steps: Array, values: Array) -> tuple[Array, Array]:
-    if (np.diff(steps) > 0).all():
-        return steps, values
-    kept, last = np.unique(steps[::-1], return_index=True)
-    return kept, values[::-1][last]

@@ -1,13 +1,11 @@
 """``gengs report``: studies and runs as one page, or as tables in Markdown, CSV or LaTeX."""
 
-from __future__ import annotations
-
 __all__ = ["MakeReport"]
 
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -15,9 +13,6 @@ from ..runs.atomic import write_atomically
 from ..runs.manifest import command
 from ..runs.run_status import CONFLICTS
 from ..runs.sanitise import say
-
-if TYPE_CHECKING:
-    from .contents import Contents
 
 Format = Literal["html", "markdown", "csv", "latex"]
 
@@ -44,16 +39,28 @@ class MakeReport:
     def run(self) -> None:
         """Write the file and say where it is."""
         from .contents import make_contents
-        from .html_page import render_page
-        from .text_formats import FORMATS
+        from .rendering import render
 
         if not self.folders:
             raise ValueError("expected the folder of a study or of runs, but got none.")
-        form = self.format or self._form()
+        to_screen = self.out == Path("-")
+        known = "markdown" if to_screen else SUFFIXES.get(self.out.suffix.lower())
+        form = self.format or known
+        if form is None:
+            raise ValueError(
+                f"expected a file that ends in {', '.join(SUFFIXES)}, or a --format, but got "
+                f"{self.out}."
+            )
         contents = make_contents(self.folders, self.title)
-        self._warn(contents)
-        text = render_page(contents, command()) if form == "html" else FORMATS[form](contents)
-        if self.out == Path("-"):
+        # on standard error, for a CSV file has no place for what was left out of it
+        for run in contents.runs:
+            if run.state in CONFLICTS:
+                say(f"left out: {run.id}: {run.error}", error=True)
+        for section in contents.sections:
+            for problem in section.problems:
+                say(f"note: {problem}", error=True)
+        text = render(contents, form, command())
+        if to_screen:
             sys.stdout.write(text)
             return
         data = text.encode()
@@ -62,22 +69,3 @@ class MakeReport:
         done = sum(run.state == "done" for run in contents.runs)
         size = f"{len(data) / 1e6:.1f} MB" if len(data) > 1e5 else f"{len(data) / 1e3:.1f} kB"
         say(f"{done} of {len(contents.runs)} runs done: {self.out.resolve()} ({size})")
-
-    def _warn(self, contents: Contents) -> None:
-        """On standard error, for a CSV file has no place for what was left out of it."""
-        for run in contents.runs:
-            if run.state in CONFLICTS:
-                say(f"left out: {run.id}: {run.error}", error=True)
-        for section in contents.sections:
-            for problem in section.problems:
-                say(f"note: {problem}", error=True)
-
-    def _form(self) -> Format:
-        if self.out == Path("-"):
-            return "markdown"
-        if (suffix := self.out.suffix.lower()) in SUFFIXES:
-            return SUFFIXES[suffix]
-        known = ", ".join(SUFFIXES)
-        raise ValueError(
-            f"expected a file that ends in {known}, or a --format, but got {self.out}."
-        )

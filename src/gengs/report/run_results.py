@@ -5,8 +5,6 @@ A folder given to the report may be a study (``plan.json`` and ``runs/``), one r
 :mod:`gengs.runs.run_status`; of one that is *damaged* or *different* nothing else is shown.
 """
 
-from __future__ import annotations
-
 __all__ = ["RunResult", "StudyResults", "find_studies", "load_run", "settings_that_differ"]
 
 import filecmp
@@ -22,7 +20,6 @@ from ..runs.run_status import CONFLICTS, STATES, State, inspect_run
 from .record_columns import RecordColumns, read_records, read_times
 from .untrusted_files import Unreadable, read_json
 
-_PLANNED = ("config", "labels")
 _DEPTH = 3  # a folder of folders of studies is as deep as it gets
 
 
@@ -31,10 +28,10 @@ class RunResult:
     """One run, or the place of one in a plan."""
 
     id: str
-    experiment: str
-    config: Mapping[str, Any]
-    labels: Mapping[str, str]
-    state: State
+    experiment: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    state: State = "waiting"
     folder: Path | None = None
     error: str = ""  # why it failed or is left out
     manifest: Mapping[str, Any] = field(default_factory=dict)
@@ -65,45 +62,44 @@ class StudyResults:
 def find_studies(folders: Iterable[Path]) -> list[StudyResults]:
     """All studies in these folders; runs outside any study make one, named after the folder.
 
+    Copies of a study are one: the same run in several of them counts once.
+
     Raises:
         ValueError: If a folder does not exist, or nothing in them is a study or a run.
     """
-    studies: list[StudyResults] = []
+    copies: dict[tuple[str, str | None], dict[str, list[RunResult]]] = {}
     for folder in folders:
         if not folder.is_dir():
             raise ValueError(f"expected the folder of a study or of runs, but {folder} is none.")
-        found = list(_inside(folder))
-        studies += [one for one in found if isinstance(one, StudyResults)]
-        if loose := tuple(one for one in found if isinstance(one, RunResult)):
-            studies.append(StudyResults(folder.resolve().name, None, loose))
-    if not studies:
+        for study in _inside(folder, folder.resolve().name):
+            runs = copies.setdefault((study.name, study.budget), {})
+            for run in study.runs:
+                runs.setdefault(run.id, []).append(run)
+    if not copies:
         raise ValueError(
             "expected a study (plan.json) or runs (config.json), but found neither in "
             f"{', '.join(map(str, folders))}."
         )
-    return _merged(studies)
+    return [
+        StudyResults(name, budget, tuple(map(_furthest, runs.values())))
+        for (name, budget), runs in copies.items()
+        if runs
+    ]
 
 
-def load_run(
-    folder: Path,
-    name: str,
-    experiment: str = "",
-    config: Mapping[str, Any] | None = None,
-    labels: Mapping[str, str] | None = None,
-) -> RunResult:
+def load_run(folder: Path, planned: RunResult | None = None) -> RunResult:
     """The run in a folder, as far as it is there; the rest is what a plan says of it."""
-    experiment = experiment_name(experiment)
-    kind = _config_class(experiment)
-    status = inspect_run(folder, experiment, config, kind, now="in the plan", verify=True)
-    plan = name, experiment, config or {}, labels or {}
-    run = RunResult(*plan, status.state, error=status.reason)
+    run = planned or RunResult(folder.name)
+    kind, settings = _config_class(run.experiment), run.config or None
+    status = inspect_run(folder, run.experiment, settings, kind, now="in the plan", verify=True)
+    run = replace(run, state=status.state, error=status.reason)
     if status.state in CONFLICTS or not status.manifest:
         return run  # without its folder: no picture and no topic of it is shown either
     try:
         seconds, milliseconds = read_times(folder / "timings.jsonl")
         return replace(
             run,
-            experiment=experiment or status.experiment,
+            experiment=run.experiment or status.experiment,
             config=status.settings or run.config,
             folder=folder,
             manifest=status.manifest,
@@ -124,15 +120,16 @@ def _config_class(experiment: str) -> type[Any] | None:
     return EXPERIMENTS[experiment].config_class if experiment in EXPERIMENTS else None
 
 
-def _inside(folder: Path, depth: int = _DEPTH) -> Iterator[StudyResults | RunResult]:
+def _inside(folder: Path, name: str, depth: int = _DEPTH) -> Iterator[StudyResults]:
+    """The studies in a folder; a run outside any is a study of this name."""
     if (folder / "plan.json").is_file():
         yield _study(folder)
     elif (folder / "config.json").is_file():
-        yield load_run(folder, folder.name)
+        yield StudyResults(name, None, (load_run(folder),))
     elif depth > 0:
         for child in sorted(folder.iterdir()):
             if child.is_dir() and not child.name.startswith(".") and not child.is_symlink():
-                yield from _inside(child, depth - 1)
+                yield from _inside(child, name, depth - 1)
 
 
 def _study(folder: Path) -> StudyResults:
@@ -145,27 +142,16 @@ def _study(folder: Path) -> StudyResults:
         name = str(one.get("id", ""))
         if Path(name).name != name or name in ("", ".", ".."):
             raise Unreadable(f"expected the name of a folder as a run's id, but got {name!r}.")
-        config, labels = (v if isinstance(v := one.get(k), dict) else None for k in _PLANNED)
-        texts = {str(key): str(value) for key, value in (labels or {}).items()}
-        experiment = str(one.get("experiment", ""))
-        runs.append(load_run(folder / "runs" / name, name, experiment, config, texts))
+        config, labels = (
+            v if isinstance(v := one.get(k), dict) else {} for k in ("config", "labels")
+        )
+        texts = {str(key): str(value) for key, value in labels.items()}
+        experiment = experiment_name(str(one.get("experiment", "")))
+        run = RunResult(name, experiment, config, texts)
+        runs.append(load_run(folder / "runs" / name, run))
     budget = plan.get("budget")
     name = str(plan.get("name") or folder.resolve().name)
     return StudyResults(name, None if budget is None else str(budget), tuple(runs))
-
-
-def _merged(studies: Sequence[StudyResults]) -> list[StudyResults]:
-    """Copies of a study as one: the same run in several of them counts once."""
-    copies: dict[tuple[str, str | None], dict[str, list[RunResult]]] = {}
-    for study in studies:
-        runs = copies.setdefault((study.name, study.budget), {})
-        for run in study.runs:
-            runs.setdefault(run.id, []).append(run)
-    return [
-        StudyResults(name, budget, tuple(map(_furthest, runs.values())))
-        for (name, budget), runs in copies.items()
-        if runs
-    ]
 
 
 def _furthest(copies: Sequence[RunResult]) -> RunResult:

@@ -5,8 +5,6 @@ estimator. Runs outside a study are labelled by their configuration: the estimat
 differs among them.
 """
 
-from __future__ import annotations
-
 __all__ = ["SeedGroups", "Setting", "group_runs", "grouped", "mixed_settings"]
 
 import json
@@ -50,8 +48,8 @@ def group_runs(studies: Sequence[StudyResults]) -> dict[Setting, list[RunResult]
     """The runs of each setting, in the order of the plans."""
     found: dict[Setting, list[RunResult]] = {}  # as if columns were the estimators everywhere
     for study in studies:
-        loose = [run for run in study.runs if not run.labels]
-        differing = {name: _differing(loose, name) for name in {run.experiment for run in loose}}
+        loose = grouped((run for run in study.runs if not run.labels), "experiment")
+        differing = {runs[0].experiment: _differing(runs) for runs in loose}
         for run in study.runs:
             if run.labels:
                 table, *place = (run.labels.get(k, "") for k in ("table", "data", "row", "column"))
@@ -131,12 +129,12 @@ def _described(run: RunResult, differing: Sequence[str]) -> list[str]:
     return [str(data), row, ", ".join([column, *extra])]
 
 
-def _differing(runs: Sequence[RunResult], experiment: str) -> list[str]:
+def _differing(runs: Sequence[RunResult]) -> list[str]:
+    """The settings in which runs of an experiment differ, but those that have a place."""
     values: dict[str, set[str]] = {}
     for run in runs:
-        if run.experiment == experiment:
-            for key, value in run.config.items():
-                values.setdefault(key, set()).add(json.dumps(value, sort_keys=True, default=str))
+        for key, value in run.config.items():
+            values.setdefault(key, set()).add(json.dumps(value, sort_keys=True, default=str))
     return [key for key, seen in values.items() if len(seen) > 1 and key not in _PLACED]
 
 

@@ -6,8 +6,6 @@ as one if it is larger than two standard errors: of ours alone beside the paper'
 come without errors; of the difference, :math:`\sqrt{e_1^2 + e_2^2}`, between two of ours.
 """
 
-from __future__ import annotations
-
 __all__ = ["PUBLISHED", "Summary", "Verdict", "best_of", "published", "summarise"]
 
 import math

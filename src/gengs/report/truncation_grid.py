@@ -1,7 +1,5 @@
 """The paper's Figure 2a: what truncation level and temperature do to a relaxed Poisson."""
 
-from __future__ import annotations
-
 __all__ = ["truncation_grid"]
 
 from collections.abc import Sequence

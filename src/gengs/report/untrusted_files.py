@@ -4,8 +4,6 @@ Only JSON and PNG are read. A file that is too large, damaged, or not what its n
 :class:`Unreadable` with one sentence; nothing in it is ever run.
 """
 
-from __future__ import annotations
-
 __all__ = ["Picture", "Unreadable", "read_json", "read_picture", "record_batches"]
 
 import base64

@@ -36,10 +36,9 @@ from ...runs.random_state import seed_everything
 from ...runs.records import folder_lock
 from ...runs.sanitise import printable
 from ...runs.training import Machine, Task, Training, train
-from .apply import save_model
+from .apply import save_model, write_mixtures
 from .ingest import Say, ingest
-from .mixtures import write_mixtures
-from .source import Label, Source, TextSource, open_source
+from .source import Label, Source, label_of, open_source
 from .topics_page import render_page
 
 if TYPE_CHECKING:
@@ -60,12 +59,11 @@ def fit(command: TopicsFit) -> None:
     config.check()
     say: Say = print if command.progress else lambda text: None
     source = open_source(command.corpus, config.reading)
-    _check_folder(out, command.resume)
     if command.corpus.is_dir() and command.corpus.resolve() in out.resolve().parents:
         raise ValueError(f"expected a folder to write outside of {command.corpus}, but got {out}.")
-    with _folder(out), folder_lock(out):
+    with _folder(out, command.resume), folder_lock(out):
         corpus, tally = ingest(source, config, out, say)
-        words = Words(config.least_letters) if isinstance(source, TextSource) else None
+        words = Words(config.least_letters) if source.vocabulary is None else None
         say(f"{tally if words else corpus}")
         seed_everything(config.seed)
         model, task, training = build(config, corpus)
@@ -76,38 +74,22 @@ def fit(command: TopicsFit) -> None:
             progress=command.progress,
         )
         records = train(
-            task,
-            out / "run",
-            config,
-            training,
-            machine,
-            seed=config.seed,
-            experiment="topics fit",
+            task, out / "run", config, training, machine, seed=config.seed, experiment="topics fit"
         )
         finish(model, records, corpus)
         say("writing the documents' topics")
-        batches, numbers = _labelled(source, corpus), out / "document_topics.csv"
-        leading = write_mixtures(model, batches, numbers, numbers.with_suffix(".npy"))
+        paths = [out / f"document_topics.{suffix}" for suffix in ("csv", "npy")]
+        leading = write_mixtures(model, _labelled(source, corpus), paths)
         found = topics_as_json(model.network_, corpus.vocabulary, _WORDS)
         write_atomically(out / "topics.txt", _listed(found["topics"]).encode("utf-8", "replace"))
         write_atomically(out / "topics.json", (dumps(found, indent=2) + "\n").encode())
-        page = render_page(
-            title=source.path.resolve().name if source.path else "Descriptions of Debian packages",
-            corpus=corpus,
-            tally=tally,
-            found=found,
-            records=records,
-            leading=leading,
-            command=command_line(),
-        )
+        title = source.path.resolve().name if source.path else "Descriptions of Debian packages"
+        facts = {"title": title, "corpus": corpus, "tally": tally, "leading": leading}
+        page = render_page(records, found, **facts, command=command_line())
         write_atomically(out / "index.html", page.encode("utf-8", "replace"))
         save_model(out / "model", model, words)
     last = [record for record in records if record["kind"] == "evaluation"][-1]
-    shown = {
-        "perplexity_test": "held-out perplexity",
-        "npmi": "NPMI",
-        "diversity": "diversity",
-    }
+    shown = {"perplexity_test": "held-out perplexity", "npmi": "NPMI", "diversity": "diversity"}
     print(", ".join(f"{name} {last[key]:.4g}" for key, name in shown.items() if key in last))
     print(printable(f"page: {(out / 'index.html').resolve()}"))
 
@@ -122,26 +104,22 @@ def _listed(topics: list[dict[str, Any]]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def _check_folder(out: Path, resume: bool) -> None:
-    if out.exists() and not out.is_dir():
+@contextmanager
+def _folder(out: Path, resume: bool) -> Iterator[None]:
+    """Make the folder, if it is ours to use; what was new and stays empty is removed again."""
+    new = not out.exists()
+    if not new and not out.is_dir():
         raise ValueError(f"expected a folder to write, but {out} is a file.")
-    there = sorted(item.name for item in out.iterdir()) if out.exists() else []
     # what a command that was killed early leaves, and what is made anew
     ours = {".lock", ".corpus.partial", ".corpus.json.partial"}
     if (out / "corpus" / "corpus.json").exists():
         ours.add("corpus")
     begun = (out / "corpus.json").exists()
-    foreign = [name for name in there if name not in ours]
+    foreign = [] if new else sorted({item.name for item in out.iterdir()} - ours)
     if foreign and not begun:
         raise ValueError(f"expected a new or empty folder, but {out} holds {foreign[0]!r}.")
     if begun and not resume:
         raise ValueError(f"{out} already holds topics: add --resume, or choose another folder.")
-
-
-@contextmanager
-def _folder(out: Path) -> Iterator[None]:
-    """Make the folder; where nothing was written to a new one, nothing is left of it."""
-    new = not out.exists()
     out.mkdir(parents=True, exist_ok=True)
     try:
         yield
@@ -154,7 +132,7 @@ def _folder(out: Path) -> Iterator[None]:
 
 def _labelled(source: Source, corpus: Corpus) -> Iterator[tuple[list[Label], Any]]:
     """The labels and counts of some documents at a time."""
-    labels = source.labels()
+    labels = map(label_of, source.documents)
     for start in range(0, len(corpus), _BATCH):
         yield list(islice(labels, _BATCH)), corpus.counts[start : start + _BATCH]
 

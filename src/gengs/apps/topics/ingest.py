@@ -5,8 +5,6 @@ were made from and what was met on the way. The latter is written last: without 
 made anew.
 """
 
-from __future__ import annotations
-
 __all__ = ["ingest"]
 
 import json
@@ -22,7 +20,7 @@ from ...data.text.documents import text_files
 from ...data.text.vocabulary import Words, choose_vocabulary, read_stop_words
 from ...runs.atomic import write_atomically
 from ...runs.config import to_json
-from .source import CountSource, Source
+from .source import Source, words_of
 from .topics_command import FitConfig
 
 Say = Callable[[str], None]
@@ -45,32 +43,26 @@ def ingest(source: Source, config: FitConfig, folder: Path, say: Say) -> tuple[C
         _compare(folder, known, facts)
         return Corpus.open(corpus_folder), Tally(**known["tally"])
     shutil.rmtree(corpus_folder, ignore_errors=True)
-    tally = Tally()
-    corpus = _count(source, config, corpus_folder, tally, say)
+    split, vocabulary, tally = Words(config.least_letters), source.vocabulary, Tally()
+    if vocabulary is None:
+        stop = read_stop_words(config.stop_words)
+        say("reading the documents for their vocabulary")
+        vocabulary = choose_vocabulary(
+            words_of(source.documents, split),
+            stop,
+            min_df=config.min_df,
+            max_df=config.max_df,
+            size=config.size,
+        )
+        say(f"{len(vocabulary):,} words; counting them")
+    counts = count_words(words_of(source.documents, split), vocabulary, tally)
+    corpus = write_corpus(counts, vocabulary, corpus_folder)
     if tally.documents == tally.empty:
         shutil.rmtree(corpus_folder)
         raise ValueError("expected documents with words in them, but all are empty.")
     text = json.dumps({**facts, "tally": asdict(tally)}, indent=2)
     write_atomically(facts_file, (text + "\n").encode())
     return corpus, tally
-
-
-def _count(source: Source, config: FitConfig, folder: Path, tally: Tally, say: Say) -> Corpus:
-    if isinstance(source, CountSource):
-        return write_corpus(source.counted(source.vocabulary, tally), source.vocabulary, folder)
-    split = Words(config.least_letters)
-    stop = read_stop_words(config.stop_words)
-    say("reading the documents for their vocabulary")
-    vocabulary = choose_vocabulary(
-        (split(document.text) for document in source.documents),
-        stop,
-        min_df=config.min_df,
-        max_df=config.max_df,
-        size=config.size,
-    )
-    say(f"{len(vocabulary):,} words; counting them")
-    texts = (split(document.text) for document in source.documents)
-    return write_corpus(count_words(texts, vocabulary, tally), vocabulary, folder)
 
 
 def _identity(source: Source) -> dict[str, Any]:

@@ -4,18 +4,14 @@ A source gives each document a label for people: its number, its line, its name,
 Files of counts have no text; the first words of a document stand for it.
 """
 
-from __future__ import annotations
+__all__ = ["Label", "Source", "label_of", "open_source", "words_of"]
 
-__all__ = ["CountSource", "Label", "Source", "TextSource", "open_source"]
-
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import tee
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...data.text.corpus import Corpus
-from ...data.text.counting import CountedDocument, Tally, count_words
 from ...data.text.counts_files import read_counts, read_vocabulary, stream_feat
 from ...data.text.documents import Document, TextFile
 from ...data.text.text_sets import sample_documents
@@ -27,78 +23,37 @@ _EXCERPT = 280
 class Label(NamedTuple):
     """What a person is told about a document."""
 
-    line: int
-    """Where it is in the file, counted from one."""
-    name: str
-    """What it is called, or nothing."""
-    excerpt: str
-    """How it begins."""
+    line: int  # where it is in the file, counted from one
+    name: str  # what it is called, or nothing
+    excerpt: str  # how it begins
 
 
 @dataclass(frozen=True)
-class TextSource:
-    """Documents as text."""
+class Source:
+    """Documents; each iteration reads them anew."""
 
-    path: Path | None
-    """The file or folder; none for the embedded sample."""
+    path: Path | None  # the file or folder; none for the embedded sample
     documents: Iterable[Document]
-
-    def labels(self) -> Iterator[Label]:
-        """The label of each document."""
-        return map(_label, self.documents)
-
-    def labelled(
-        self, known: Sequence[str], tally: Tally, split: Any
-    ) -> Iterator[tuple[Label, CountedDocument]]:
-        """The label of each document, and the counts of those of its words that are ``known``."""
-        one, other = tee(self.documents)
-        counted = count_words((split(document.text) for document in one), known, tally)
-        return zip(map(_label, other), counted, strict=True)
+    vocabulary: Sequence[str] | None = None  # of a file of counts; text makes its own
 
 
 @dataclass(frozen=True)
-class CountSource:
-    """Documents as counts, with a vocabulary of their own."""
+class CountsFile:
+    """The documents of a ``.npz`` or ``.feat`` file, whose columns have these words."""
 
     path: Path
-    vocabulary: list[str]
+    vocabulary: Sequence[str]
 
-    def counted(self, known: Sequence[str], tally: Tally) -> Iterator[CountedDocument]:
-        """The counts of each document, in the columns of the words that are ``known``."""
-        column = {word: number for number, word in enumerate(known)}
-        places = [column.get(word) for word in self.vocabulary]
-        for pairs in self._pairs():
-            found = sorted((place, n) for c, n in pairs if (place := places[c]) is not None)
-            tally.documents += 1
-            tally.empty += not found
-            tally.known += round(sum(n for _, n in found))
-            tally.unknown += round(sum(n for c, n in pairs if places[c] is None))
-            yield CountedDocument([place for place, _ in found], [n for _, n in found])
+    def __iter__(self) -> Iterator[Document]:
+        for number, counts in enumerate(self._rows(), 1):
+            yield Document(number, {self.vocabulary[c]: n for c, n in counts.items()}, "")
 
-    def _pairs(self) -> Iterator[list[tuple[int, int]]]:
-        """The columns and counts of each document."""
+    def _rows(self) -> Iterator[dict[int, int]]:
         if self.path.suffix == ".feat":
-            for _, columns, counts in stream_feat(self.path, len(self.vocabulary)):
-                yield list(zip(columns, counts, strict=True))
+            yield from (counts for _, counts in stream_feat(self.path, len(self.vocabulary)))
             return
         for row in Corpus(read_counts(self.path), self.vocabulary).counts:
-            yield list(zip(row.indices.tolist(), row.data.tolist(), strict=True))
-
-    def labels(self) -> Iterator[Label]:
-        """The most frequent words of each document."""
-        for number, pairs in enumerate(self._pairs(), 1):
-            most = sorted(((n, column) for column, n in pairs), reverse=True)
-            words = " ".join(self.vocabulary[column] for _, column in most[:30])
-            yield Label(number, "", excerpt(words))
-
-    def labelled(
-        self, known: Sequence[str], tally: Tally, split: Any = None
-    ) -> Iterator[tuple[Label, CountedDocument]]:
-        """The label of each document, and the counts of those of its words that are ``known``."""
-        return zip(self.labels(), self.counted(known, tally), strict=True)
-
-
-Source = TextSource | CountSource
+            yield dict(zip(row.indices.tolist(), row.data.astype(int).tolist(), strict=True))
 
 
 def open_source(corpus: Path, reading: Reading) -> Source:
@@ -110,37 +65,40 @@ def open_source(corpus: Path, reading: Reading) -> Source:
     """
     if str(corpus) == "sample" and not corpus.exists():
         sample = [Document(k, d.text, d.package) for k, d in enumerate(sample_documents(), 1)]
-        return TextSource(None, sample)
+        return Source(None, sample)
     if not corpus.exists():
         raise FileNotFoundError(f"there is no file or folder {corpus}.")
-    if corpus.suffix in (".npz", ".feat"):
-        if reading.vocabulary is None:
-            raise ValueError(
-                f"expected --vocabulary, a file with the word of each column, for {corpus}."
-            )
-        source = CountSource(corpus, read_vocabulary(reading.vocabulary))
-        if corpus.suffix == ".npz":
-            columns, words = read_counts(corpus).shape[1], len(source.vocabulary)
-            if columns != words:
-                raise ValueError(
-                    f"expected {columns} words in the vocabulary of {corpus}, but got {words}."
-                )
-        return source
-    if reading.vocabulary is not None:
-        raise ValueError("--vocabulary is for .npz and .feat files; text makes its own.")
-    file = TextFile(
-        corpus,
-        field=reading.field,
-        name_field=reading.name_field,
-        encoding=reading.encoding,
-        errors=reading.errors,
-        longest_line=reading.longest_line,
-    )
-    return TextSource(corpus, file)
+    options = dict(vars(reading))
+    file = options.pop("vocabulary")
+    if corpus.suffix not in (".npz", ".feat"):
+        if file is not None:
+            raise ValueError("--vocabulary is for .npz and .feat files; text makes its own.")
+        return Source(corpus, TextFile(corpus, **options))
+    if file is None:
+        raise ValueError(
+            f"expected --vocabulary, a file with the word of each column, for {corpus}."
+        )
+    vocabulary = read_vocabulary(file)
+    if corpus.suffix == ".npz" and (columns := read_counts(corpus).shape[1]) != len(vocabulary):
+        raise ValueError(
+            f"expected {columns} words in the vocabulary of {corpus}, but got {len(vocabulary)}."
+        )
+    return Source(corpus, CountsFile(corpus, vocabulary), vocabulary)
 
 
-def _label(document: Document) -> Label:
-    return Label(document.line, document.name, excerpt(document.text))
+def words_of(
+    documents: Iterable[Document], split: Callable[[str], list[str]] | None
+) -> Iterator[list[str] | Mapping[str, int]]:
+    """The words of each document; in a file of counts, how often each occurs."""
+    return (split(d.text) if split and isinstance(d.text, str) else d.text for d in documents)
+
+
+def label_of(document: Document) -> Label:
+    """What to call a document; that of counts by its most frequent words."""
+    text = document.text
+    if not isinstance(text, str):
+        text = " ".join(sorted(text, key=text.__getitem__)[:-31:-1])
+    return Label(document.line, document.name, excerpt(text))
 
 
 def excerpt(text: str) -> str:

@@ -1,7 +1,5 @@
 """``gengs topics fit`` and ``apply``: their options."""
 
-from __future__ import annotations
-
 __all__ = ["FitConfig", "Reading", "TopicsApply", "TopicsFit"]
 
 from dataclasses import dataclass, field

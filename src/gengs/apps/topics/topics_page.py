@@ -4,97 +4,66 @@ Jinja escapes every string that it inserts, and the page's own head forbids scri
 a word of somebody's documents stays a word.
 """
 
-from __future__ import annotations
-
 __all__ = ["render_page", "training_curve"]
 
-from dataclasses import dataclass
 from importlib.resources import files
 from math import exp, isfinite, log
-from typing import Any
+from typing import Any, NamedTuple
 
 from ... import __version__
-from ...data.text.corpus import Corpus
-from ...data.text.counting import Tally
 from ...runs.sanitise import on_page
-from .mixtures import Leading
 
 _WIDTH, _HEIGHT = 640, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 34
 
 
 def render_page(
-    *,
-    title: str,
-    corpus: Corpus,
-    tally: Tally,
-    found: dict[str, list[dict[str, Any]]],
-    records: list[dict[str, Any]],
-    leading: Leading,
-    command: str,
+    records: list[dict[str, Any]], found: dict[str, list[dict[str, Any]]], **shown: Any
 ) -> str:
     """The page as text.
 
     Args:
-        title: What the documents are called.
-        corpus: Their counts.
-        tally: What was met on the way to these.
-        found: ``topics.json``.
         records: Of the training.
-        leading: The documents with most of each topic.
-        command: What made this.
+        found: ``topics.json``.
+        shown: The ``title``, the ``corpus`` and the ``tally`` of what was met on the way to it, the
+            documents with most of each topic (``leading``), and the ``command`` that made this.
     """
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(
+    templates = Environment(
+        loader=PackageLoader(__package__),
         autoescape=True,
         finalize=on_page,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["signed"] = _signed
-    last = [record for record in records if record["kind"] == "evaluation"][-1]
-    return environment.from_string(_asset("page.html")).render(
-        title=title,
-        css=Markup(_asset("page.css")),
-        corpus=corpus,
-        tally=tally,
-        last=last,
-        topics=found["topics"],
-        hierarchy=found["hierarchy"],
-        leading=leading,
+    # with a minus sign of its own, and no negative zero
+    templates.filters["signed"] = lambda x, digits=2: (
+        f"{round(x, digits) + 0.0:.{digits}f}".replace("-", "−")
+    )
+    css = files(__package__).joinpath("templates", "page.css").read_text(encoding="utf-8")
+    return templates.get_template("page.html").render(
+        css=Markup(css),
+        last=[record for record in records if record["kind"] == "evaluation"][-1],
         curve=training_curve(records),
-        command=command,
         version=__version__,
+        **found,
+        **shown,
     )
 
 
-def _signed(number: float, digits: int = 2) -> str:
-    """With a minus sign of its own, and no negative zero."""
-    return f"{round(number, digits) + 0.0:.{digits}f}".replace("-", "−")
-
-
-def _asset(name: str) -> str:
-    return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
-
-
-@dataclass(frozen=True)
-class CurveDrawing:
+class CurveDrawing(NamedTuple):
     """Lines and ticks in the drawing's coordinates."""
 
-    width: int
-    height: int
-    trained: str
-    """The points of the line of the training documents."""
-    held_out: tuple[tuple[float, float], ...]
-    """The points of the held-out ones."""
-    across: tuple[tuple[float, str], ...]
-    """Ticks: places and texts."""
-    up: tuple[tuple[float, str], ...]
-    last: str
-    """In words."""
+    trained: str  # the points of the line of the training documents
+    held_out: list[tuple[float, float]]  # the points of the held-out ones
+    across: list[tuple[float, str]]  # ticks: places and texts
+    up: list[tuple[float, str]]
+    last: str  # in words
+    width: int = _WIDTH
+    height: int = _HEIGHT
 
 
 def training_curve(records: list[dict[str, Any]]) -> CurveDrawing | None:
@@ -116,8 +85,7 @@ def training_curve(records: list[dict[str, Any]]) -> CurveDrawing | None:
     points = [(s, v) for s, v in [*trained, *held_out] if isfinite(v) and v > 0]
     if len(trained) < 2 or not points:
         return None
-    pass_steps = trained[0][0]
-    last = trained[-1][0]
+    pass_steps, last = trained[0][0], trained[-1][0]
     low = log(min(v for _, v in points)) - 0.03
     high = log(max(v for _, v in points)) + 0.03
 
@@ -141,11 +109,9 @@ def training_curve(records: list[dict[str, Any]]) -> CurveDrawing | None:
     if held_out:
         summary += f"; held-out documents ended at {held_out[-1][1]:,.{digits}f}"
     return CurveDrawing(
-        _WIDTH,
-        _HEIGHT,
         " ".join(f"{across(s)},{up(v)}" for s, v in trained),
-        tuple((across(s), up(v)) for s, v in held_out),
-        tuple((across(p * pass_steps), f"{p:g}") for p in places),
-        tuple((up(v), f"{v:,.{digits}f}") for v in heights),
+        [(across(s), up(v)) for s, v in held_out],
+        [(across(p * pass_steps), f"{p:g}") for p in places],
+        [(up(v), f"{v:,.{digits}f}") for v in heights],
         summary + ".",
     )

@@ -1,7 +1,5 @@
 """``gengs topics show``: the topics of a model, as a list or as JSON."""
 
-from __future__ import annotations
-
 __all__ = ["TopicsShow"]
 
 import json
@@ -35,11 +33,18 @@ class TopicsShow:
     def run(self) -> None:
         """Print the topics."""
         check_least(self, {"top": 1})
-        found = self._listed() or self._read()
+        found = self._listed()
+        if found is None:
+            from ...models.topics.count_input import column_words
+            from ...models.topics.topic_words import topics_as_json
+            from .apply import load_model
+
+            model, _ = load_model(self.model)
+            found = topics_as_json(model.network_, column_words(model, None), self.top)
         if self.json:
             sys.stdout.write(json.dumps(found, indent=2) + "\n")
-            return
-        _print(found)
+        else:
+            _print(found["topics"], found["hierarchy"])
 
     def _listed(self) -> Topics | None:
         """The topics as gengs topics fit listed them, where it listed as many words."""
@@ -51,15 +56,6 @@ class TopicsShow:
         except (OSError, ValueError, LookupError, TypeError):
             return None
 
-    def _read(self) -> Topics:
-        """The topics by the model itself."""
-        from ...models.topics.count_input import column_words
-        from ...models.topics.topic_words import topics_as_json
-        from .apply import load_model
-
-        model, _ = load_model(self.model)
-        return topics_as_json(model.network_, column_words(model, None), self.top)
-
 
 def _cut(value: Any, top: int) -> Any:
     """The same with at most ``top`` words, and their weights, in each list of words."""
@@ -69,19 +65,29 @@ def _cut(value: Any, top: int) -> Any:
     return [_cut(item, top) for item in value] if isinstance(value, list) else value
 
 
-def _print(found: dict[str, list[dict[str, Any]]]) -> None:
+def _print(topics: list[dict[str, Any]], hierarchy: list[dict[str, Any]]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
     from rich.tree import Tree
 
+    def grow(tree: Tree, node: dict[str, Any]) -> None:
+        leaf = "topic" in node
+        words = topics[node["topic"]]["words"] if leaf else node["words"]
+        title = f"{node['topic']}  " if leaf else ""
+        weight = f"  ({node['weight']:.2g})" if "weight" in node else ""
+        shown = printable(", ".join(words[:_NAMED_BY]))
+        grown = tree.add(Text(f"{title}{shown}{weight}", style="" if leaf else "bold"))
+        for child in node.get("children", ()):
+            grow(grown, child)
+
     console = Console()
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for name in ("topic", "share", "NPMI"):
         table.add_column(name, justify="right")
     table.add_column("words")
-    for number, topic in enumerate(found["topics"]):
+    for number, topic in enumerate(topics):
         # a Text is not markup, whatever the words hold
         words = Text(printable(", ".join(topic["words"])))
         if topic["note"]:
@@ -89,22 +95,8 @@ def _print(found: dict[str, list[dict[str, Any]]]) -> None:
         share, coherence = f"{100 * topic['share']:.1f} %", f"{topic['coherence']:.2f}"
         table.add_row(str(number), share, coherence, words, style="dim" if topic["note"] else "")
     console.print(table)
-    if found["hierarchy"]:
-        tree = Tree("super-topics", hide_root=True)
-        for root in found["hierarchy"]:
-            _grow(tree, root, found["topics"])
-        console.print(tree)
-
-
-def _grow(tree: Any, node: dict[str, Any], topics: list[dict[str, Any]]) -> None:
-    from rich.text import Text
-
-    leaf = "topic" in node
-    words = topics[node["topic"]]["words"] if leaf else node["words"]
-    title = f"{node['topic']}  " if leaf else ""
-    weight = f"  ({node['weight']:.2g})" if "weight" in node else ""
-    style = "" if leaf else "bold"
-    shown = printable(", ".join(words[:_NAMED_BY]))
-    grown = tree.add(Text(f"{title}{shown}{weight}", style=style))
-    for child in node.get("children", ()):
-        _grow(grown, child, topics)
+    if hierarchy:
+        forest = Tree("super-topics", hide_root=True)
+        for root in hierarchy:
+            grow(forest, root)
+        console.print(forest)

@@ -5,15 +5,20 @@ hold the words and their counts, document after document, and ``indptr[d]`` is w
 begins. A batch is made dense on its way to the model; the corpus never is.
 
 In a folder, a corpus is ``indptr.npy``, ``indices.npy`` and ``data.npy`` (plain arrays, no pickle),
-``vocabulary.json`` and ``corpus.json``. :meth:`Corpus.open` maps the arrays: of a corpus larger
-than memory, only the rows that are asked for are read.
+``vocabulary.json`` and ``corpus.json``. It is written block by block, under a temporary name until
+all is whole: whoever finds the folder finds a complete corpus. :meth:`Corpus.open` maps the arrays:
+of a corpus larger than memory, only the rows that are asked for are read.
 """
 
 from __future__ import annotations
 
-__all__ = ["Corpus"]
+__all__ = ["Corpus", "write_folder"]
 
-from collections.abc import Iterator, Sequence
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +27,13 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from .corpus_folder import read_folder, write_folder
-from .sparse_rows import check_counts, dense_rows, word_totals
+from ...runs.atomic import temporary_name, write_atomically
+from .sparse_rows import check_counts, dense_rows
 
 _BLOCK = 4096  # documents at a time, where all are read
+_KIND = {"format": "gengs corpus", "version": 1}
+_ARRAYS = {"indptr": "<i8", "indices": "<i4", "data": "<f4"}
+_HEADER = 128  # bytes: numpy pads the header of such an array, so that any length fits into it
 
 
 class Corpus:
@@ -81,8 +89,26 @@ class Corpus:
     @classmethod
     def open(cls, folder: str | Path) -> Corpus:
         """Map a corpus that :meth:`save` wrote; nothing but the vocabulary is read into memory."""
-        corpus = cls.__new__(cls)
-        corpus._set(*read_folder(Path(folder)))  # without a look at all counts
+        folder = Path(folder)
+        if not (folder / "corpus.json").is_file():
+            raise ValueError(f"{folder} is not the folder of a corpus: no corpus.json.")
+        facts = _part(folder, "corpus.json")
+        if not isinstance(facts, dict) or not _KIND.items() <= facts.items():
+            kind = "; ".join(f"{name}: {value}" for name, value in _KIND.items())
+            raise ValueError(f"{folder / 'corpus.json'} does not describe a corpus ({kind}).")
+        vocabulary = list(_part(folder, "vocabulary.json"))
+        indptr, indices, data = (_part(folder, f"{name}.npy") for name in _ARRAYS)
+        labels = _part(folder, "labels.npy") if (folder / "labels.npy").exists() else None
+        sizes = {"documents": len(indptr) - 1, "words": len(vocabulary), "nonzeros": len(data)}
+        if not (sizes.items() <= facts.items() and len(data) == len(indices) == indptr[-1]):
+            raise ValueError(f"the corpus in {folder} is damaged: its parts do not fit together.")
+        counts = scipy.sparse.csr_array((len(indptr) - 1, len(vocabulary)), dtype=data.dtype)
+        # Not through the constructor, which would copy mapped arrays. SciPy wants both kinds of
+        # index to be of one type, and would copy the longer array for that, too.
+        counts.indptr = indptr.astype(np.int32) if len(data) < 1 << 31 else indptr
+        counts.indices, counts.data = indices, data
+        corpus = cls.__new__(cls)  # without a look at all counts
+        corpus._set(counts, vocabulary, labels, facts.get("label_names"))
         return corpus
 
     def save(self, folder: str | Path) -> None:
@@ -128,7 +154,11 @@ class Corpus:
 
     def totals(self) -> Tensor:
         """How often each word occurs in the corpus, ``(words,)``, in double precision."""
-        return word_totals(self)
+        sums = np.zeros(self.words)
+        for block in self._blocks():
+            check_counts(block.data, "each document", whole=False)
+            sums += np.bincount(block.indices, block.data, self.words)
+        return torch.from_numpy(sums)
 
     def document_frequency(self) -> Tensor:
         """In how many documents each word occurs, ``(words,)``."""
@@ -145,3 +175,62 @@ class Corpus:
     def _blocks(self) -> Iterator[Any]:
         """Successive documents, as sparse matrices in memory."""
         return (self.counts[start : start + _BLOCK] for start in range(0, len(self), _BLOCK))
+
+
+def write_folder(
+    folder: str | Path,
+    blocks: Iterable[Any],
+    vocabulary: Sequence[str],
+    labels: Any = None,
+    label_names: Sequence[str] | None = None,
+) -> None:
+    """Write a corpus to a new or empty folder, which appears when it is whole.
+
+    ``blocks`` are the counts of successive documents, as sparse matrices by rows.
+    """
+    folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise FileExistsError(f"expected a new folder for the corpus, but {folder} exists.")
+    temporary = temporary_name(folder)
+    shutil.rmtree(temporary, ignore_errors=True)  # what a killed process left
+    temporary.mkdir(parents=True)
+    documents = entries = 0
+    try:
+        with ExitStack() as stack:
+            paths = [temporary / f"{name}.npy" for name in _ARRAYS]
+            files = [stack.enter_context(path.open("wb")) for path in paths]
+            for file in files:
+                file.write(bytes(_HEADER))
+            files[0].write(bytes(8))  # where the first document begins
+            for rows in blocks:
+                parts = rows.indptr[1:].astype(np.int64) + entries, rows.indices, rows.data
+                for part, dtype, file in zip(parts, _ARRAYS.values(), files, strict=True):
+                    part.astype(dtype).tofile(file)
+                documents, entries = documents + rows.shape[0], entries + rows.nnz
+            lengths = documents + 1, entries, entries
+            for file, dtype, length in zip(files, _ARRAYS.values(), lengths, strict=True):
+                file.seek(0)
+                facts = {"descr": dtype, "fortran_order": False, "shape": (length,)}
+                np.lib.format.write_array_header_1_0(file, facts)
+                file.flush()
+                os.fsync(file.fileno())
+        if labels is not None:
+            np.save(temporary / "labels.npy", np.asarray(labels, np.int64))
+        sizes = {"documents": documents, "words": len(vocabulary), "nonzeros": entries}
+        names = {"label_names": None if label_names is None else list(label_names)}
+        described = {"vocabulary": list(vocabulary), "corpus": {**_KIND, **sizes, **names}}
+        for name, content in described.items():
+            text = json.dumps(content, indent=0) + "\n"
+            write_atomically(temporary / f"{name}.json", text.encode())
+        temporary.rename(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _part(folder: Path, name: str) -> Any:
+    try:
+        if name.endswith(".json"):
+            return json.loads((folder / name).read_bytes())
+        return np.load(folder / name, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise ValueError(f"the corpus in {folder} is damaged: {name}: {error}") from None

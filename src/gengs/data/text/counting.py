@@ -4,29 +4,19 @@ Each document becomes a row, empty ones too, so that row ``d`` is the ``d``-th d
 Words that the vocabulary lacks are left out, and counted.
 """
 
-from __future__ import annotations
-
-__all__ = ["CountedDocument", "Tally", "count_words", "matrix", "write_corpus"]
+__all__ = ["Tally", "count_words", "matrix", "write_corpus"]
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from .corpus import Corpus
-from .corpus_folder import write_folder
-
-
-class CountedDocument(NamedTuple):
-    """The columns of a document's words, rising, and how often they occur."""
-
-    columns: list[int]
-    counts: list[int]
+from .corpus import Corpus, write_folder
 
 
 @dataclass
@@ -46,28 +36,33 @@ class Tally:
 
 
 def count_words(
-    texts: Iterable[Iterable[str]], vocabulary: Sequence[str], tally: Tally | None = None
-) -> Iterator[CountedDocument]:
-    """The counts of each document, given its words; ``tally`` notes what was met.
+    texts: Iterable[Iterable[str] | Mapping[str, int]],
+    vocabulary: Sequence[str],
+    tally: Tally | None = None,
+) -> Iterator[dict[int, int]]:
+    """How often the word of each column occurs in each document; ``tally`` notes what was met.
+
+    A document is given by its words, or by how often each of them occurs.
 
     Example:
-        >>> list(count_words([["b", "a", "b", "x"]], ["a", "b"]))
-        [CountedDocument(columns=[0, 1], counts=[1, 2])]
+        >>> list(count_words([["b", "a", "b", "x"], {"b": 3}], ["a", "b"]))
+        [{0: 1, 1: 2}, {1: 3}]
     """
     tally = Tally() if tally is None else tally
     column = {word: number for number, word in enumerate(vocabulary)}
     for words in texts:
-        counts = Counter(column.get(word, -1) for word in words)
+        counts: Counter[int] = Counter()
+        for word, count in Counter(words).items():
+            counts[column.get(word, -1)] += count
         tally.unknown += counts.pop(-1, 0)
         tally.documents += 1
         tally.empty += not counts
         tally.known += counts.total()
-        columns = sorted(counts)
-        yield CountedDocument(columns, [counts[number] for number in columns])
+        yield dict(sorted(counts.items()))
 
 
 def write_corpus(
-    documents: Iterable[CountedDocument], vocabulary: Sequence[str], folder: str | Path
+    documents: Iterable[Mapping[int, int]], vocabulary: Sequence[str], folder: str | Path
 ) -> Corpus:
     """Write the counts of documents to a new folder as they come, and map them."""
     stream = iter(documents)
@@ -80,9 +75,9 @@ def write_corpus(
     return Corpus.open(folder)
 
 
-def matrix(batch: Sequence[CountedDocument], words: int) -> Any:
+def matrix(batch: Sequence[Mapping[int, int]], words: int) -> Any:
     """Some documents as a sparse matrix."""
-    ends = np.cumsum([0, *(len(document.columns) for document in batch)])
-    columns = np.concatenate([np.asarray(d.columns, np.int32) for d in batch])
-    counts = np.concatenate([np.asarray(d.counts, np.float32) for d in batch])
+    ends = np.cumsum([0, *map(len, batch)])
+    columns = np.array([column for document in batch for column in document], np.int32)
+    counts = np.array([count for document in batch for count in document.values()], np.float32)
     return scipy.sparse.csr_array((counts, columns, ends), shape=(len(batch), words))

@@ -6,10 +6,9 @@ count from one and are line numbers of the vocabulary file, whose lines are a wo
 frequency.
 """
 
-from __future__ import annotations
-
 __all__ = ["read_counts", "read_feat", "read_vocabulary", "stream_feat"]
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from .corpus import Corpus
-from .counting import CountedDocument, matrix
+from .counting import matrix
 from .documents import numbered_lines
 from .sparse_rows import LARGEST, check_counts
 
@@ -52,28 +51,29 @@ def read_vocabulary(path: str | Path) -> list[str]:
     return list(lines)
 
 
-def stream_feat(path: str | Path, words: int) -> Iterator[tuple[int, list[int], list[int]]]:
-    """Each document of a ``.feat`` file: label, columns below ``words``, counts."""
+def stream_feat(path: str | Path, words: int) -> Iterator[tuple[int, dict[int, int]]]:
+    """The label of each document of a ``.feat`` file, and its counts by column, below ``words``."""
     for number, line in numbered_lines(Path(path), errors="replace"):
         label, *pairs = line.split() or [""]
         if not label:
             continue
         try:
-            parts = [pair.split(":") for pair in pairs]
-            columns, counts = [int(word) - 1 for word, _ in parts], [int(n) for _, n in parts]
-            document = int(label), columns, counts
+            document = int(label)
+            numbers = [(int(word) - 1, int(n)) for word, n in (pair.split(":") for pair in pairs)]
         except ValueError:
             raise ValueError(
                 f"expected 'label id:count ...', whole numbers, in line {number} of {path}, but "
                 f"got {line[:60].strip()!r}."
             ) from None
-        for pair, column, count in zip(pairs, columns, counts, strict=True):
+        counts: Counter[int] = Counter()
+        for pair, (column, count) in zip(pairs, numbers, strict=True):
             if not (0 <= column < words and 0 <= count <= LARGEST):
                 raise ValueError(
                     f"expected ids from 1 to {words} and counts from 0 to {LARGEST:,} in line "
                     f"{number} of {path}, but got {pair[:40]!r}."
                 )
-        yield document
+            counts[column] += count
+        yield document, dict(sorted(counts.items()))
 
 
 def read_feat(
@@ -83,5 +83,5 @@ def read_feat(
     lines = list(stream_feat(path, len(vocabulary)))
     if not lines:
         raise ValueError(f"expected documents in {path}, but the file is empty.")
-    counts = matrix([CountedDocument(*document) for _, *document in lines], len(vocabulary))
-    return Corpus(counts, vocabulary, [label for label, *_ in lines], label_names)
+    labels, documents = zip(*lines, strict=True)
+    return Corpus(matrix(documents, len(vocabulary)), vocabulary, labels, label_names)

@@ -11,8 +11,6 @@ a folder                 each ``.txt`` file in it or below it is a document, cal
 Each file may be compressed (``.gz``). What cannot be read is an error with the line's number.
 """
 
-from __future__ import annotations
-
 __all__ = ["Document", "TextFile", "numbered_lines", "text_files"]
 
 import codecs
@@ -38,7 +36,7 @@ class Document(NamedTuple):
     """One document: where it begins, what it says, and what it is called, or nothing."""
 
     line: int  # counted from one; in a folder, which file it is
-    text: str
+    text: Any  # in a file of counts, how often each word occurs
     name: str
 
 

@@ -11,8 +11,6 @@ stories is not published, so ours is another one. The files are read once; the c
 in the cache folder and mapped from there.
 """
 
-from __future__ import annotations
-
 __all__ = ["convert_rcv1", "load_rcv1", "stream_tokens"]
 
 import shutil

@@ -1,8 +1,6 @@
 """Rows of a sparse matrix of counts, made dense where they are needed; which numbers are counts."""
 
-from __future__ import annotations
-
-__all__ = ["LARGEST", "CompressedRows", "check_counts", "dense_rows", "word_totals"]
+__all__ = ["LARGEST", "CompressedRows", "check_counts", "dense_rows"]
 
 from typing import Any, Protocol
 
@@ -12,7 +10,6 @@ from torch import Tensor
 
 LARGEST = 1 << 24
 """The largest count: single precision has every whole number up to here."""
-_CHUNK = 1 << 20  # entries that are looked at together when all of a corpus is read
 
 
 class CompressedRows(Protocol):
@@ -63,14 +60,3 @@ def dense_rows(counts: CompressedRows, rows: Any) -> Tensor:
     # a row may name a word twice
     dense.index_add_(0, torch.from_numpy(flat), torch.from_numpy(values).to(dense.dtype))
     return dense.view(len(rows), words)
-
-
-def word_totals(counts: CompressedRows) -> Tensor:
-    """How often each word occurs, ``(V,)`` in double precision, read a part at a time."""
-    totals = np.zeros(counts.shape[1])
-    for start in range(0, len(counts.data), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        values = np.asarray(counts.data[part])
-        check_counts(values, "each document", whole=False)
-        totals += np.bincount(counts.indices[part], values, counts.shape[1])
-    return torch.from_numpy(totals)

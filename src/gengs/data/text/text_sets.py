@@ -14,8 +14,6 @@ imdb          film reviews (Maas et al.)                            5,000   25,0
 Perplexities of different sets, or of the same set with another vocabulary, cannot be compared.
 """
 
-from __future__ import annotations
-
 __all__ = ["CORPORA", "SampleDocument", "load_corpus", "sample_documents"]
 
 import gzip

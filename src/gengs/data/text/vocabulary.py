@@ -11,8 +11,6 @@ them, the rarest are forgotten again and again, so that a corpus of any size fit
 not have been kept anyway.
 """
 
-from __future__ import annotations
-
 __all__ = ["ENGLISH", "Words", "choose_vocabulary", "read_stop_words"]
 
 import re
