@@ -11,13 +11,11 @@ the square of the vocabulary, and documents are taken in parts, so that a mapped
 disk.
 """
 
-from __future__ import annotations
-
 __all__ = ["CoOccurrence", "Topics"]
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -42,7 +40,7 @@ class CoOccurrence:
     """The number of documents, or of windows."""
 
     @classmethod
-    def of_documents(cls, topics: Topics, corpus: Corpus | Any) -> CoOccurrence:
+    def of_documents(cls, topics: Topics, corpus: Corpus | Any) -> Self:
         """Count documents.
 
         Args:
@@ -69,7 +67,7 @@ class CoOccurrence:
     @classmethod
     def of_windows(
         cls, topics: Sequence[Sequence[str]], texts: Iterable[Sequence[str]], width: int = 110
-    ) -> CoOccurrence:
+    ) -> Self:
         """Count sliding windows.
 
         Args:

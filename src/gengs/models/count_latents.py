@@ -20,8 +20,6 @@ so evaluation takes the whole laws. With neither, both laws stay whole everywher
 divergence is the family's closed form.
 """
 
-from __future__ import annotations
-
 __all__ = ["CountLatents"]
 
 from dataclasses import replace

@@ -4,11 +4,9 @@ They move to a device and a type with the model that holds them, but never below
 of 2.3 is none in bfloat16.
 """
 
-from __future__ import annotations
-
 __all__ = ["FixedPrior", "Standardise"]
 
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +23,7 @@ class _WideBuffers(nn.Module):
         """Keep a tensor; it is no part of the ``state_dict``, as it follows from the arguments."""
         self.register_buffer(name, value, persistent=False)
 
-    def _apply(self, fn: Any, recurse: bool = True) -> _WideBuffers:
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
         before = dict(self.named_buffers(recurse=False))
         super()._apply(fn, recurse)
         for name, value in before.items():

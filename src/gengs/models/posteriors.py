@@ -33,8 +33,6 @@ prior, single atoms, and what is between, and learns fastest.
 All laws are in ``float32`` or wider, whatever the networks are in.
 """
 
-from __future__ import annotations
-
 __all__ = ["EXPLICIT", "KINDS", "PosteriorKind", "posterior", "raw_numbers"]
 
 from collections.abc import Callable

@@ -10,8 +10,6 @@ draw that all replicates share moves all of their costs, so it is credited with 
 no baseline.
 """
 
-from __future__ import annotations
-
 __all__ = ["credited", "require_replicates"]
 
 from collections.abc import Sequence

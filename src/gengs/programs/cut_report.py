@@ -6,8 +6,6 @@ which draws it reached. What was cut off, wholly or in part, is said in one warn
 and advice.
 """
 
-from __future__ import annotations
-
 __all__ = ["CutGradientWarning", "CutReport", "nodes_behind"]
 
 import warnings

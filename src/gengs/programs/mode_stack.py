@@ -4,8 +4,6 @@ torch pops the topmost mode, whoever leaves. Blocks may end in another order tha
 tasks that take turns), and a mode outlives its block: both take their own mode out, and no other.
 """
 
-from __future__ import annotations
-
 __all__ = ["modes", "remove", "sink"]
 
 import torch

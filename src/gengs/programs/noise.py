@@ -5,8 +5,6 @@ they are compared or rounded (``floor(rand + p)``, the argmax of ``logits + gumb
 too, of a law that nobody told: such a place is known here, so that it can be named.
 """
 
-from __future__ import annotations
-
 __all__ = ["SOURCES", "Noise"]
 
 from typing import Any

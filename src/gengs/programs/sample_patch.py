@@ -5,8 +5,6 @@ closes. A wrapper does nothing in a thread without a block, under the user's ``n
 the library's own code; what a law does under its own ``no_grad`` never shows.
 """
 
-from __future__ import annotations
-
 __all__ = ["patch_laws", "restore_laws"]
 
 import copy

@@ -6,8 +6,6 @@ side only: the score has no part in it. That is an error only if the parameter w
 boundary: a rate ``theta * infected`` stays 0 where nobody is infected, whatever ``theta``.
 """
 
-from __future__ import annotations
-
 __all__ = ["ScoreRule", "say_what_never_leaves"]
 
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ number, the surrogate's takes its place, with the same value. Operations without
 comparison, an index) are noted for the report.
 """
 
-from __future__ import annotations
-
 __all__ = ["Surrogates"]
 
 from collections.abc import Callable, Iterator

@@ -1,11 +1,9 @@
 """What torch is asked while a block is open: draws are taken over, cut gradients are noted."""
 
-from __future__ import annotations
-
 __all__ = ["ProgramMode", "draw_geometric"]
 
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from torch import Tensor
 from torch.distributions import Bernoulli, Binomial, Categorical, Geometric, Normal, Poisson
@@ -37,7 +35,7 @@ class ProgramMode(TorchFunctionMode):
         self._smooth: set[str] = set()  # names of functions that were seen to end nothing
         self._open = self._lingers = True
 
-    def __enter__(self) -> ProgramMode:
+    def __enter__(self) -> Self:
         for mode in modes():  # those whose loss was asked for in another thread
             if isinstance(mode, ProgramMode) and not (mode._open or mode._lingers):
                 remove(mode)

@@ -4,8 +4,6 @@ Arrays, data frames and SciPy matrices are checked whole, by scikit-learn's rule
 may be on disk and larger than memory, is checked batch by batch as it is read.
 """
 
-from __future__ import annotations
-
 __all__ = ["column_words", "read_counts_of", "warn_of_fractions"]
 
 import warnings

@@ -11,8 +11,6 @@ document counts for more than ten typical ones; and in the frequencies to begin 
 the weights that they have in the loss.
 """
 
-from __future__ import annotations
-
 __all__ = ["TopicWeights", "document_weights", "starting_shares", "typical_length"]
 
 from collections.abc import Iterator

@@ -34,8 +34,6 @@ References:
     | Deep Exponential Families (Ranganath et al., 2015), https://arxiv.org/abs/1411.2581
 """
 
-from __future__ import annotations
-
 __all__ = ["PoissonLayer", "PositiveLinear", "PosteriorFamily", "check_rate"]
 
 import math

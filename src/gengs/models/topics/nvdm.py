@@ -13,8 +13,6 @@ References:
     | https://arxiv.org/abs/1511.06038
 """
 
-from __future__ import annotations
-
 __all__ = ["NVDM"]
 
 import torch

@@ -45,8 +45,6 @@ Example:
     (torch.Size([8]), torch.Size([8, 20]))
 """
 
-from __future__ import annotations
-
 __all__ = ["NVPDEF", "Stack"]
 
 from collections.abc import Sequence

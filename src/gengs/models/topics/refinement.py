@@ -30,8 +30,6 @@ References:
     | Some Guidelines and Guarantees for Common Random Numbers (Glasserman & Yao, 1992)
 """
 
-from __future__ import annotations
-
 __all__ = ["common_draws", "refined"]
 
 from collections.abc import Callable, Iterator

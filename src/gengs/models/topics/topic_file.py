@@ -5,8 +5,6 @@ read as data: nothing in it is executed. The optimiser's memory is not kept; ``p
 ``load`` starts it afresh.
 """
 
-from __future__ import annotations
-
 __all__ = ["load_topic_model", "save_topic_model"]
 
 import hashlib

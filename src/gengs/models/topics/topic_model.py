@@ -14,8 +14,6 @@ Underneath is :class:`gengs.models.NVPDEF`: each topic is a Poisson count, a net
 posterior, and the gradient passes through exact draws by the mid-CDF estimator.
 """
 
-from __future__ import annotations
-
 __all__ = ["TopicModel"]
 
 from collections.abc import Callable, Sequence

@@ -11,8 +11,6 @@ is evaluated with exact draws, whatever estimator the model was trained with; pe
 from it (:mod:`.topic_perplexity`).
 """
 
-from __future__ import annotations
-
 __all__ = ["Draw", "Layers", "Rows", "TopicNetwork"]
 
 from abc import ABC, abstractmethod

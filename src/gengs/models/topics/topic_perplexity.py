@@ -8,8 +8,6 @@ Papers print the first one. Short documents weigh more in it. Documents without 
 perplexity and are left out.
 """
 
-from __future__ import annotations
-
 __all__ = ["Perplexity", "completion", "perplexity"]
 
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The settings of a topic model: their checks by scikit-learn, and how long to train."""
 
-from __future__ import annotations
-
 __all__ = ["CONSTRAINTS", "NETWORK", "default_passes", "settings_of"]
 
 from numbers import Integral, Real

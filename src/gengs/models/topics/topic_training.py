@@ -13,8 +13,6 @@ on the topics' entries, whose weight c does not depend on the size of the corpus
 memory, because ``TopicModel.fit`` leaves no folder behind, stops early and can be called again.
 """
 
-from __future__ import annotations
-
 __all__ = [
     "TopicFit",
     "fold_rng",

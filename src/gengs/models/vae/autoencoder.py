@@ -22,8 +22,6 @@ References:
     | (importance-sampled likelihood, active units)
 """
 
-from __future__ import annotations
-
 __all__ = ["Autoencoder", "draws_of", "floating"]
 
 from abc import ABC, abstractmethod

@@ -29,8 +29,6 @@ References:
     | (Joo et al., 2020), https://arxiv.org/abs/2003.01847
 """
 
-from __future__ import annotations
-
 __all__ = ["VAE"]
 
 import torch
