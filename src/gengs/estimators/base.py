@@ -171,7 +171,8 @@ def positive_integer(owner: str, name: str, value: Any, least: int = 1) -> int:
     """``value`` if it is an integer of at least ``least``; else a ``ValueError`` that names it."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         kind = "a positive integer" if least == 1 else f"an integer of at least {least} as"
-        raise ValueError(f"{owner} expects {kind} `{name}`, but got {value!r}.")
+        who = f"{owner} expects" if owner else "expected"
+        raise ValueError(f"{who} {kind} `{name}`, but got {value!r}.")
     return value
 
 

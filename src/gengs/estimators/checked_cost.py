@@ -5,9 +5,9 @@ Values are in doubt until one look, after the estimate, does for all evaluations
 draw.
 """
 
-__all__ = ["CheckedCost", "Cost", "StepCostWarning", "graph_of", "leads_to"]
+__all__ = ["CheckedCost", "Cost", "StepCostWarning", "graph_of", "leads_to", "nodes_behind"]
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -119,14 +119,18 @@ def leads_to(costs: Tensor, values: Tensor) -> bool:
 
 
 def graph_of(*tensors: Tensor) -> Iterator[Any]:
-    """The nodes of the autograd graph behind ``tensors``, breadth first."""
-    nodes = [get_gradient_edge(tensor).node for tensor in tensors if tensor.requires_grad]
-    seen = set()
-    for node in nodes:  # it grows
+    """The nodes of the autograd graph behind ``tensors``."""
+    return nodes_behind([get_gradient_edge(t).node for t in tensors if t.requires_grad])
+
+
+def nodes_behind(nodes: Iterable[Any], ends: Container[Any] = ()) -> Iterator[Any]:
+    """The nodes of autograd's graph from these on, each once; what is behind ``ends`` is not."""
+    todo, seen = list(nodes), {None}
+    for node in todo:  # it grows
         if node not in seen:
             seen.add(node)
             yield node
-            nodes += [following for following, _ in node.next_functions if following is not None]
+            todo += [following for following, _ in node.next_functions if node not in ends]
 
 
 def not_differentiable(owner: str) -> TypeError:

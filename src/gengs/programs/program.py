@@ -48,7 +48,6 @@ from torch.distributions import Distribution
 from ..draws.rsample import refuse_settings_of_expect
 from ..estimators import REINFORCE, RLOO
 from .block_stack import blocks, enter, leave, outermost, quiet
-from .credit import credited, require_replicates
 from .cut_report import CutReport
 from .law_checks import (
     base_of,
@@ -60,7 +59,7 @@ from .law_checks import (
 from .path_rule import PathRule, say_what_was_held
 from .sample_patch import patch_laws, restore_laws
 from .sample_site import Plain, Site, where
-from .score_rule import ScoreRule, say_what_never_leaves
+from .score_rule import ScoreRule, credited, require_replicates, say_what_never_leaves
 from .torch_mode import ProgramMode
 
 

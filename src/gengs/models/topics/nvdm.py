@@ -19,9 +19,11 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution, Normal, kl_divergence
 
+from ...estimators.base import positive_integer
 from ...estimators.temperature import Schedule
+from ..latent_model import Draw, Layers
 from .bag_encoder import BagEncoder
-from .topic_network import Draw, Layers, Rows, TopicNetwork
+from .topic_network import Rows, TopicNetwork
 from .word_decoder import WordDecoder, WordLaw
 
 _PRIOR = Normal(0.0, 1.0)
@@ -51,9 +53,7 @@ class NVDM(TopicNetwork):
     ) -> None:
         decoder = WordDecoder(topics, encoder.words, unigram, law=words)
         super().__init__(encoder, decoder, kl_weight)
-        if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
-            raise ValueError(f"expected a positive integer `samples`, but got {samples!r}.")
-        self.samples = samples
+        self.samples = positive_integer("", "samples", samples)
         self.head = nn.Linear(encoder.features, 2 * topics)
 
     def _posterior(self, features: Tensor) -> Normal:

@@ -53,13 +53,14 @@ from typing import Literal, cast, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution, Independent, kl_divergence
+from torch.distributions import Distribution, kl_divergence
 
-from ...estimators.base import Estimator, as_in_training
+from ...estimators.base import Estimator
 from ...estimators.temperature import Schedule
+from ..latent_model import Draw, Layers, expected_cost
 from .bag_encoder import BagEncoder
 from .layers import PoissonLayer, PositiveLinear, PosteriorFamily, check_rate
-from .topic_network import Draw, Layers, Rows, TopicNetwork
+from .topic_network import Rows, TopicNetwork
 from .word_decoder import WordDecoder, WordLaw
 
 Stack = Literal["chain", "mean-field", "generative"]
@@ -192,30 +193,15 @@ class NVPDEF(TopicNetwork):
             below = self._descend(k + 1, q.mean, features, counts, weight, estimators)
             return below + weight * kl_divergence(q, p).sum(-1)
         estimator = estimators[0 if self.stack == "mean-field" else k]
-        multi_sample = estimator.objective == "multi-sample bound"
 
         def cost(z: Tensor) -> Tensor:
             if last:
-                value = self.decoder.cost(counts, z)
-            else:
-                value = self._descend(k + 1, z, features, counts, weight, estimators)
-            if multi_sample:  # its cost is the whole negative log-weight
-                value = value + weight * (q.log_prob(z) - p.log_prob(z)).sum(-1)
-            return value
+                return self.decoder.cost(counts, z)
+            return self._descend(k + 1, z, features, counts, weight, estimators)
 
         # what a learned baseline sees; the draws of the layers above are not for it
         context = torch.log1p(counts) if k == 0 else None
-        expected = estimator.expect(cost, Independent(q, 1), context=context)
-        return expected if multi_sample else expected + weight * kl_divergence(q, p).sum(-1)
-
-    def training_value(self, counts: Tensor) -> Tensor:
-        """The estimators' own value of the loss, with the full divergence and no gradient.
-
-        For a relaxation it is the *relaxed* "negative ELBO", which is no bound, and the number that
-        papers print; for VIMCO the multi-sample bound; for the others one more draw of the bound.
-        """
-        with as_in_training(self.estimators):
-            return self.loss(counts, kl_weight=1.0).detach()
+        return expected_cost(estimator, cost, q, p, weight, context)
 
     # ---------------------------------------------------------------- evaluation, by exact draws
 

@@ -1,45 +1,33 @@
 r"""What every topic model of this library can be asked, the same for all.
 
-A document is a row of word counts :math:`n_w`; its latent topics are :math:`z`. The negative
-evidence lower bound
+A document is a row of word counts :math:`n_w`; its latent topics are :math:`z`, and
 
-.. math::
-    -\mathrm{ELBO}(d) = E_{q(z|d)}\Big[-\sum_w n_w \log p(w \mid z)\Big]
-    + \mathrm{KL}(q(z \mid d) \,\|\, p(z)) \ge -\log p(d)
+.. math:: -\log p(d \mid z) = -\sum_w n_w \log p(w \mid z) .
 
-is evaluated with exact draws, whatever estimator the model was trained with; perplexities follow
-from it (:mod:`.topic_perplexity`).
+The bound and the likelihood are those of :mod:`gengs.models.latent_model`; perplexities follow from
+the bound (:mod:`.topic_perplexity`).
 """
 
-__all__ = ["Draw", "Layers", "Rows", "TopicNetwork"]
+__all__ = ["Rows", "TopicNetwork"]
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from math import log
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution, kl_divergence
 
 from ...estimators.temperature import Schedule
+from ..latent_model import Draw, LatentModel, Layers, exact_draws, portions, total_kl
 from .bag_encoder import BagEncoder
 from .refinement import common_draws, refined
 from .word_decoder import WordDecoder
 
-# logits of decoded draws that are held at once: 4 million numbers, 16 MB
-_MOST_NUMBERS = 1 << 22
-
 Rows = Callable[[Tensor], Tensor]
 """From a parameter to its part with a row for each topic, a view."""
 
-Draw = Callable[[Distribution, int], Tensor]
-"""From a law of batch shape ``(*, B, D)`` and a number of draws to these, ``(S, *, B, D)``."""
 
-Layers = list[tuple[Distribution, Distribution, Tensor]]
-"""Posterior, prior and draws of each layer, from above."""
-
-
-class TopicNetwork(nn.Module, ABC):
+class TopicNetwork(LatentModel):
     """An encoder, topics, a decoder, and the questions one asks them.
 
     Args:
@@ -59,8 +47,8 @@ class TopicNetwork(nn.Module, ABC):
     def __init__(
         self, encoder: BagEncoder, decoder: WordDecoder, kl_weight: float | Schedule = 1.0
     ) -> None:
-        super().__init__()
-        self.encoder, self.decoder, self.kl_weight = encoder, decoder, kl_weight
+        super().__init__(kl_weight)
+        self.encoder, self.decoder = encoder, decoder
         unknown = torch.full(decoder.weight.shape[:1], torch.nan)
         # how documents use the topics, once that was measured (topic_activity)
         self.register_buffer("usual", torch.full_like(unknown, decoder.centre))
@@ -70,10 +58,6 @@ class TopicNetwork(nn.Module, ABC):
         self.register_buffer("relevance", torch.full_like(decoder.weight.detach(), torch.nan))
         # the directions of the latents in which topics are read, orthonormal columns
         self.register_buffer("reading", torch.eye(len(unknown)))
-
-    @abstractmethod
-    def loss(self, counts: Tensor, kl_weight: float | None = None) -> Tensor:
-        """What training minimises, one number per document."""
 
     # Posteriors are made from the encoder's features, which may have been refined on the way.
 
@@ -112,7 +96,7 @@ class TopicNetwork(nn.Module, ABC):
     def _common_bound(self, features: Tensor, counts: Tensor) -> Tensor:
         """The negative bound of draws that all documents share, differentiable, ``(B,)``."""
         z, layers = self.posterior_draws(features, 2, self.common_draws)  # of opposite sides
-        return (self.decoder.cost(counts, z) + _divergence(layers)).mean(0)
+        return (self.decoder.cost(counts, z) + total_kl(layers)).mean(0)
 
     common_draws: Draw = staticmethod(common_draws)
     """Differentiable draws from random numbers that all documents share."""
@@ -125,14 +109,6 @@ class TopicNetwork(nn.Module, ABC):
             return means
         centre = self.decoder.centre
         return (means - centre) @ self.reading + centre
-
-    def forward(self, counts: Tensor, kl_weight: float | None = None) -> Tensor:
-        """The loss, so that wrappers (data parallel, compiled) can be called like the model."""
-        return self.loss(counts, kl_weight)
-
-    def training_value(self, counts: Tensor) -> Tensor:
-        """The value that training itself sees, with the full divergence and no gradient."""
-        return self.loss(counts, kl_weight=1.0).detach()
 
     def topics(self) -> Tensor:
         """How much each topic raises each word's logit, ``(D, V)``, relative to their mean."""
@@ -174,28 +150,13 @@ class TopicNetwork(nn.Module, ABC):
 
     # ---------------------------------------------------------------- evaluation, by exact draws
 
-    @torch.no_grad()
-    def negative_elbo(self, counts: Tensor, samples: int = 1, refine: int = 0) -> Tensor:
-        """The negative bound with exact draws, one number per document.
-
-        Args:
-            counts: Documents, ``(B, V)``.
-            samples: How many draws to average over.
-            refine: Steps that refine each document's posterior.
-        """
-        return sum(self.averages(counts, samples, refine))  # type: ignore[return-value]
-
-    @torch.no_grad()
-    def log_likelihood(self, counts: Tensor, samples: int = 100) -> Tensor:
-        """The importance-sampled log-likelihood, a bound from below, one number per document."""
-        total = torch.full(counts.shape[:1], -torch.inf, device=counts.device)
-        features = self.features(counts)
-        for portion in _portions(samples, counts):
+    def exact(
+        self, counts: Tensor, samples: int, refine: int = 0
+    ) -> Iterator[tuple[Tensor, Layers]]:
+        features = self.features(counts, refine)
+        for portion in portions(samples, counts):
             z, layers = self.posterior_draws(features, portion, exact_draws)
-            ratios = sum((p.log_prob(z) - q.log_prob(z)).sum(-1) for q, p, z in layers)
-            weights = ratios - self.decoder.cost(counts, z)
-            total = torch.logaddexp(total.to(weights), weights.logsumexp(0))
-        return total - log(samples)
+            yield self.decoder.cost(counts, z), layers
 
     @torch.no_grad()
     def predictive(
@@ -209,41 +170,7 @@ class TopicNetwork(nn.Module, ABC):
         Words that an urn has given come again.
         """
         features, found = self.features(given, refine), []
-        for portion in _portions(samples, given):
+        for portion in portions(samples, given):
             z, _ = self.posterior_draws(features, portion, exact_draws)
             found.append(self.decoder.cost(given, z) - self.decoder.cost(given + rest, z))
         return torch.cat(found).logsumexp(0) - log(samples)
-
-    def averages(self, counts: Tensor, samples: int, refine: int = 0) -> tuple[Tensor, Tensor]:
-        """Minus the log-likelihood and the divergence, by exact draws, ``(B,)`` each."""
-        sums = [torch.zeros(len(counts), device=counts.device) for _ in range(2)]
-        features = self.features(counts, refine)
-        for portion in _portions(samples, counts):
-            z, layers = self.posterior_draws(features, portion, exact_draws)
-            cost = self.decoder.cost(counts, z)
-            for total, part in zip(sums, (cost, _divergence(layers)), strict=True):
-                total += part.expand_as(cost).sum(0)
-        return sums[0] / samples, sums[1] / samples
-
-    def _weight(self, kl_weight: float | None) -> float:
-        weight = self.kl_weight if kl_weight is None else kl_weight
-        return weight.value if isinstance(weight, Schedule) else weight
-
-
-def exact_draws(law: Distribution, samples: int) -> Tensor:
-    """Draws without a gradient."""
-    return law.sample(torch.Size([samples]))
-
-
-def _divergence(layers: Layers) -> Tensor:
-    """Of posteriors and priors, all layers together, ``(B,)`` or ``(S, B)``."""
-    return sum(kl_divergence(q, p).sum(-1) for q, p, _ in layers)  # type: ignore[return-value]
-
-
-def _portions(samples: int, counts: Tensor) -> Iterable[int]:
-    """Numbers of draws whose decoded words fit into a little memory."""
-    if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
-        raise ValueError(f"expected a positive integer `samples`, but got {samples!r}.")
-    portion = max(1, _MOST_NUMBERS // max(1, counts.numel()))
-    for done in range(0, samples, portion):
-        yield min(portion, samples - done)

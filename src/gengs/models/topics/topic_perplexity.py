@@ -11,15 +11,12 @@ perplexity and are left out.
 __all__ = ["Perplexity", "completion", "perplexity"]
 
 from collections.abc import Iterable
-from math import exp, inf
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from .topic_network import TopicNetwork
-
-_MOST_NATS = 700.0  # exp of more is infinite in double precision
 
 
 class Perplexity(NamedTuple):
@@ -67,26 +64,11 @@ def completion(
 @torch.no_grad()
 def _averaged(parts: Iterable[tuple[Tensor, Tensor, Tensor]]) -> Perplexity:
     """Of counts, their costs and their divergences, some documents at a time."""
-    per_document = bounds = tokens = divergences = 0.0
-    documents = 0
-    for counts, *costs in parts:
-        lengths = counts.sum(-1).double()
-        cost, kl = (part.double().to(lengths.device) for part in costs)
-        filled = lengths > 0
-        bound = (cost + kl)[filled]
-        per_document += float((bound / lengths[filled]).sum())
-        bounds, tokens = bounds + float(bound.sum()), tokens + float(lengths.sum())
-        divergences, documents = (
-            divergences + float(kl[filled].sum()),
-            documents + int(filled.sum()),
-        )
-    if not documents:
+    columns = [torch.stack([x.sum(-1), cost, kl.to(cost)]).cpu() for x, cost, kl in parts]
+    table = torch.cat([torch.zeros(3, 0), *columns], 1).double()
+    lengths, costs, kls = table[:, table[0] > 0]
+    if not len(lengths):
         raise ValueError("expected at least one document with a word in it, but got none.")
-    return Perplexity(
-        _exp(per_document / documents), _exp(bounds / tokens), divergences / documents
-    )
-
-
-def _exp(nats: float) -> float:
-    """Infinite past the largest number, where Python's own raises."""
-    return inf if nats > _MOST_NATS else exp(nats)
+    bounds = costs + kls
+    nats = torch.stack([(bounds / lengths).mean(), bounds.sum() / lengths.sum()])
+    return Perplexity(*nats.exp().tolist(), float(kls.mean()))
