@@ -203,12 +203,8 @@ def attach(value: Tensor, surrogate: Tensor) -> Tensor:
 def train_beside(value: Tensor, loss: Tensor) -> Tensor:
     """``value``, on whose way back ``loss`` is minimised too.
 
-    Whatever sign the caller gives the expectation (it may maximise it), the loss goes down: it
-    receives the absolute value of the incoming gradient.
-
-    Args:
-        value: The result of an estimator, of shape ``batch``.
-        loss: What its own parameters minimise, of shape ``batch`` or a scalar.
+    Whatever sign the caller gives the expectation (it may maximise it), the loss, of shape
+    ``batch`` or a scalar, goes down: it receives the absolute value of the incoming gradient.
     """
     return _TrainBeside.apply(value, loss.expand_as(value))
 

@@ -27,12 +27,7 @@ class StepCostWarning(UserWarning):
 
 
 class CheckedCost:
-    """The cost; what is in doubt about it is noted in ``factors.doubts``.
-
-    Args:
-        cost: The user's function.
-        factors: The law whose draws it sees.
-    """
+    """The cost of draws from ``factors``; what is in doubt about it is noted in their ``doubts``."""
 
     def __init__(self, cost: Cost, factors: Factors) -> None:
         self.cost, self.factors = cost, factors
@@ -75,13 +70,11 @@ class CheckedCost:
             return out[0], out[1](torch.ones_like(out[0]))[0]
         values = values if values.requires_grad else values.detach().requires_grad_()
         costs = self(values)
-        if not costs.requires_grad:
+        if not leads_to(costs, values):
             raise not_differentiable(self.factors.owner)
         (slope,) = torch.autograd.grad(
-            costs.sum(), values, create_graph=create_graph, retain_graph=True, allow_unused=True
+            costs.sum(), values, create_graph=create_graph, retain_graph=True
         )
-        if slope is None:
-            raise not_differentiable(self.factors.owner)
         if self.factors.validate and costs.numel() > 1:
             flat = (slope.detach() == 0).all() & (costs.amax() != costs.amin())
             self.factors.doubts.append((flat, partial(_steps, self.factors.owner)))
@@ -89,10 +82,8 @@ class CheckedCost:
 
 
 def _bad_costs(owner: str, costs: Tensor) -> FloatingPointError:
-    bad = int((~torch.isfinite(costs)).sum())
-    return FloatingPointError(
-        f"{owner}: `cost` returned NaN or infinity for {bad} of {costs.numel()} draws."
-    )
+    bad = f"{int((~torch.isfinite(costs)).sum())} of {costs.numel()}"
+    return FloatingPointError(f"{owner}: `cost` returned NaN or infinity for {bad} draws.")
 
 
 def _steps(owner: str) -> StepCostWarning:

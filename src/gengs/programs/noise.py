@@ -14,12 +14,10 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from .cut_operations import tensors_in
 
-SOURCES = frozenset(
-    [
-        *("rand", "rand_like", "uniform_", "randn", "randn_like", "normal_", "exponential_"),
-        *("log_normal_", "cauchy_"),
-    ]
-)
+SOURCES = {
+    *("rand", "rand_like", "uniform_", "randn", "randn_like", "normal_", "exponential_"),
+    *("log_normal_", "cauchy_"),
+}
 
 
 class Noise:

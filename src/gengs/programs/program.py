@@ -38,7 +38,6 @@ References:
 __all__ = ["Program", "differentiable"]
 
 import weakref
-from types import TracebackType
 from typing import Any, Self
 
 import torch
@@ -102,15 +101,10 @@ class Program:
             weakref.finalize(self, self.mode.stop).atexit = False
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         try:
             if not self._around:
-                self.mode.__exit__(kind, error, trace)
+                self.mode.__exit__(*error)
         finally:  # nothing of a block outlives it
             restore_laws()
             leave(self)

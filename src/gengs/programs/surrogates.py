@@ -17,33 +17,27 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from .cut_operations import tensors_in
 
-_CASTS = frozenset(
-    [
-        *("float", "double", "half", "bfloat16", "to", "type", "type_as"),
-        *("long", "int", "short", "char", "byte"),
-    ]
-)
+_CASTS = {
+    *("float", "double", "half", "bfloat16", "to", "type", "type_as"),
+    *("long", "int", "short", "char", "byte"),
+}
 
-_REARRANGING = frozenset(
-    [
-        *("squeeze", "view", "reshape", "flatten", "ravel", "unsqueeze", "expand", "expand_as"),
-        *("permute", "transpose", "t", "movedim", "swapaxes", "broadcast_to", "repeat", "clone"),
-        *("contiguous", "flip", "roll", "narrow", "select", "tile", "unflatten", "gather"),
-        *("index_select", "take", "take_along_dim", "masked_select", "__getitem__"),
-    ]
-)
+_REARRANGING = {
+    *("squeeze", "view", "reshape", "flatten", "ravel", "unsqueeze", "expand", "expand_as"),
+    *("permute", "transpose", "t", "movedim", "swapaxes", "broadcast_to", "repeat", "clone"),
+    *("contiguous", "flip", "roll", "narrow", "select", "tile", "unflatten", "gather"),
+    *("index_select", "take", "take_along_dim", "masked_select", "__getitem__"),
+}
 """Functions of an index that do not change the categories it stands for."""
 
-_ARITHMETIC = frozenset(
-    [
-        *_CASTS,
-        *_REARRANGING,
-        *("add", "__radd__", "sub", "__rsub__", "mul", "__rmul__", "div", "true_divide", "neg"),
-        *("__rtruediv__", "pow", "square", "sum", "mean", "cumsum", "matmul", "mm", "bmm", "mv"),
-        *("dot", "cat", "stack", "concat", "einsum", "linear", "scatter", "scatter_add"),
-        *("index_add", "repeat_interleave"),
-    ]
-)
+_ARITHMETIC = {
+    *_CASTS,
+    *_REARRANGING,
+    *("add", "__radd__", "sub", "__rsub__", "mul", "__rmul__", "div", "true_divide", "neg"),
+    *("__rtruediv__", "pow", "square", "sum", "mean", "cumsum", "matmul", "mm", "bmm", "mv"),
+    *("dot", "cat", "stack", "concat", "einsum", "linear", "scatter", "scatter_add"),
+    *("index_add", "repeat_interleave"),
+}
 """Functions that may be asked for the surrogates as they were for the integers."""
 
 _INDEX_OF: dict[str, tuple[int, str]] = {

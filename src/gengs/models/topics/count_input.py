@@ -18,15 +18,10 @@ from ...data.text.sparse_rows import CompressedRows
 
 
 def read_counts_of(model: Any, X: Any, reset: bool) -> CompressedRows:
-    """Documents by rows.
+    """The documents that a user gave to a model, by rows.
 
-    Args:
-        model: Whose documents they are.
-        X: What a user gave.
-        reset: Whether the model notes how many words there are, and which.
-
-    Raises:
-        ValueError: If there are other words than the model has seen, or no counts.
+    With ``reset`` the model notes how many words there are, and which; else other words than it has
+    seen, like what is no count, are a ``ValueError``.
     """
     if hasattr(X, "indptr") and not scipy.sparse.issparse(X):
         counts = X

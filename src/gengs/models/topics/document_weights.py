@@ -30,13 +30,7 @@ _CHUNK = 1 << 16
 
 
 def document_weights(lengths: Tensor, kind: TopicWeights, typical: float) -> Tensor:
-    """What each document's loss is multiplied with, ``(B,)``.
-
-    Args:
-        lengths: How many words each document has, ``(B,)``.
-        kind: What counts the same.
-        typical: The length of a typical document.
-    """
+    """What the loss of documents of these lengths is multiplied with, ``(B,)``."""
     if kind not in get_args(TopicWeights):
         options = " or ".join(get_args(TopicWeights))
         raise ValueError(f"expected `weigh` to be {options}, but got {kind!r}.")

@@ -37,7 +37,7 @@ References:
 __all__ = ["PoissonLayer", "PositiveLinear", "PosteriorFamily", "check_rate"]
 
 import math
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor, nn
@@ -46,9 +46,7 @@ from torch.nn.functional import linear, softplus
 
 from ...distributions.finite import Finite
 from ...distributions.truncation import truncate
-
-PosteriorFamily = Literal["explicit", "implicit", "tilted"]
-"""How raw numbers become a posterior."""
+from ..count_latents import PosteriorFamily
 
 # exp(-60) is a rate of zero for every purpose, exp(20) more than any count
 _LOG_RATES = (-60.0, 20.0)
@@ -87,8 +85,7 @@ class PoissonLayer(nn.Module):
             raise ValueError(
                 f"expected a `level` of atoms for the {posterior} posterior, got none."
             )
-        self.size, self.level, self.posterior_family = size, level, posterior
-        self.start_rate = rate
+        self.size, self.level, self.posterior_family, self.start_rate = size, level, posterior, rate
         self.log_rate = nn.Parameter(torch.full((size,), math.log(rate)), requires_grad=learn_rate)
         self.register_buffer("atoms", torch.arange(float(level or 0)), persistent=False)
 
@@ -112,12 +109,7 @@ class PoissonLayer(nn.Module):
         return self.poisson(self.log_rate.exp() if rate is None else rate)
 
     def posterior(self, raw: Tensor, prior: Distribution) -> Distribution:
-        """The posterior of raw numbers ``(*, D * width)``, of batch shape ``(*, D)``.
-
-        Args:
-            raw: What the network wrote.
-            prior: The prior that an implicit or a tilted posterior starts from.
-        """
+        """The posterior ``(*, D)`` of raw numbers ``(*, D * width)``, starting from the prior."""
         raw = raw.unflatten(-1, (self.size, self.width))
         if self.posterior_family == "explicit" or not isinstance(prior, Finite):
             log_rate = raw.squeeze(-1) + math.log(self.start_rate)
@@ -141,15 +133,10 @@ class PoissonLayer(nn.Module):
 
 
 def check_rate(rate: float, level: int | None, name: str = "rate") -> None:
-    """Raise where a prior of this rate makes no sense on this many atoms.
+    """Raise where a prior of this rate makes no sense on ``level`` atoms (``None`` for all).
 
     From the last atom on, a rate's own value is lost: more than half of the mass lies there, and
-    every such prior is nearly the same one.
-
-    Args:
-        rate: Of the prior.
-        level: The number of atoms, or ``None`` for all.
-        name: What the setting is called where it was given.
+    every such prior is nearly the same one. The setting is called ``name`` where it was given.
     """
     if not 0 < rate < math.inf:
         raise ValueError(f"expected a positive, finite `{name}`, but got {rate}.")

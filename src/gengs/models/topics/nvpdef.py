@@ -168,10 +168,6 @@ class NVPDEF(TopicNetwork):
         """What training minimises, one number per document, with the estimators' gradient.
 
         In ``eval()`` mode, and without gradients, the estimators use exact draws.
-
-        Args:
-            counts: Word counts, ``(B, V)``.
-            kl_weight: The weight of the divergences, instead of the model's own.
         """
         features = self.encoder(counts)
         own = [cast(Estimator, estimator) for estimator in self.estimators]
@@ -248,8 +244,4 @@ def _one_each(estimator: Estimator | Sequence[Estimator], layers: int) -> list[E
             f"NVPDEF expects a gengs estimator, or one for each of {layers} layers, as "
             f"`estimator`, but got {estimator!r}."
         )
-    return (
-        given
-        if len(given) == layers
-        else [given[0], *(deepcopy(given[0]) for _ in range(layers - 1))]
-    )
+    return given if len(given) == layers else [given[0], *map(deepcopy, given * (layers - 1))]

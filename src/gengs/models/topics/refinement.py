@@ -53,13 +53,9 @@ _VALLEY = 0.01
 
 
 def refined(bound: Callable[[Tensor], Tensor], features: Tensor, steps: int) -> Tensor:
-    """Features with a smaller bound, document by document.
+    """Features ``(B, H)`` with a smaller bound, document by document.
 
-    Args:
-        bound: Features ``(B, H)`` to the negative bound of each document ``(B,)``, differentiable;
-            it may be an estimate.
-        features: Where to start.
-        steps: How many steps to make.
+    The negative ``bound``, ``(B,)``, is differentiable in the features, and may be an estimate.
     """
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
         raise ValueError(f"expected a non-negative integer number of steps, but got {steps!r}.")
@@ -100,14 +96,10 @@ def _noise(turn: int) -> Iterator[None]:
 
 
 def common_draws(law: Distribution, samples: int) -> Tensor:
-    """Exact draws with the mid-CDF gradient, from uniforms that all documents share.
+    """Exact draws ``(S, *, B, D)`` with the mid-CDF gradient, from uniforms that documents share.
 
-    Args:
-        law: Of batch shape ``(*, B, D)``: documents are the last dimension but one.
-        samples: How many; several are stratified, in antithetic pairs.
-
-    Returns:
-        Draws that move with the law's parameters, ``(S, *, B, D)``.
+    The law has batch shape ``(*, B, D)``: documents are the last dimension but one. Several draws
+    are stratified, in antithetic pairs.
     """
     law = law if isinstance(law, Finite) else truncate(law, tolerance=1e-6)
     probs = law.probs.expand(*law.batch_shape, law.num_atoms)  # (*, B, D, n)

@@ -63,16 +63,10 @@ class TopicNetwork(LatentModel):
 
     @abstractmethod
     def posterior_draws(self, features: Tensor, samples: int, draw: Draw) -> tuple[Tensor, Layers]:
-        """Ancestral draws from the posterior.
+        """Ancestral draws from the posteriors of features ``(B, H)``, by ``draw``.
 
-        Args:
-            features: Of the documents, ``(B, H)``.
-            samples: How many draws S of each document.
-            draw: Draws from a law, with or without a gradient.
-
-        Returns:
-            The topics' intensities ``(S, B, D)``; and for each layer its posterior and its prior,
-            given the draws above it, and its own draws.
+        They are the topics' intensities ``(S, B, D)``; and for each layer its posterior and its
+        prior, given the draws above it, and its own draws.
         """
 
     @abstractmethod
@@ -82,9 +76,7 @@ class TopicNetwork(LatentModel):
     def features(self, counts: Tensor, refine: int = 0) -> Tensor:
         """What posteriors are made from, ``(B, H)``: the encoder's output, or better.
 
-        Args:
-            counts: Documents, ``(B, V)``.
-            refine: Steps of descent on each document's own bound (:mod:`.refinement`).
+        Better by ``refine`` steps of descent on each document's own bound (:mod:`.refinement`).
         """
         features: Tensor = self.encoder(counts)
         if not refine:

@@ -49,11 +49,7 @@ def completion(
 ) -> Perplexity:
     """The perplexities of the rest of documents, of which some words are given.
 
-    Args:
-        model: In evaluation mode.
-        batches: Given counts and those of the rest, ``(B, V)`` each.
-        samples: Draws per document, averaged in the likelihood.
-        refine: Steps that refine each document's posterior.
+    Batches are of given counts and of those of the rest; all else is as in :func:`perplexity`.
     """
     return _averaged(
         (rest, -model.predictive(given, rest, samples, refine), torch.zeros(len(rest)))
@@ -70,5 +66,5 @@ def _averaged(parts: Iterable[tuple[Tensor, Tensor, Tensor]]) -> Perplexity:
     if not len(lengths):
         raise ValueError("expected at least one document with a word in it, but got none.")
     bounds = costs + kls
-    nats = torch.stack([(bounds / lengths).mean(), bounds.sum() / lengths.sum()])
-    return Perplexity(*nats.exp().tolist(), float(kls.mean()))
+    document, corpus = (bounds / lengths).mean().exp(), (bounds.sum() / lengths.sum()).exp()
+    return Perplexity(float(document), float(corpus), float(kls.mean()))

@@ -72,11 +72,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
 
 
 def settings_of(model: Any, **instead: Any) -> SimpleNamespace:
-    """The settings of a ``TopicModel``, checked, as plain Python values.
-
-    Args:
-        model: The model.
-        instead: Values in place of its own.
+    """The settings of a ``TopicModel``, checked, as plain values; some ``instead`` of its own.
 
     Raises:
         ValueError: For the first one that is not as expected.

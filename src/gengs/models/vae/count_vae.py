@@ -39,10 +39,9 @@ from torch.distributions import Distribution
 
 from ...estimators.base import Estimator
 from ...estimators.temperature import Schedule
-from ..count_latents import CountLatents
+from ..count_latents import CountLatents, PosteriorKind
 from ..fixed_prior import Standardise
 from ..latent_model import exact_draws, expected_cost
-from ..posteriors import PosteriorKind
 from .autoencoder import Autoencoder, floating
 
 
