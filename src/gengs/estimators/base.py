@@ -15,17 +15,7 @@ small hook :meth:`Estimator._estimate` does the mathematics. An estimator whose 
 the draw itself is a :class:`Pathwise` one: its ``_draw`` is all it has to say.
 """
 
-__all__ = [
-    "BoundaryWarning",
-    "Cost",
-    "Estimator",
-    "Pathwise",
-    "StepCostWarning",
-    "as_in_training",
-    "attach",
-    "positive_integer",
-    "train_beside",
-]
+__all__ = ["Cost", "Estimator", "Pathwise", "as_in_training", "positive_integer"]
 
 import inspect
 from abc import ABC, abstractmethod
@@ -40,8 +30,8 @@ from torch.distributions import Binomial, Distribution
 from torch.types import _size
 
 from ..distributions.tracing import not_finite
-from .checked_cost import CheckedCost, Cost, StepCostWarning
-from .factors import BoundaryWarning, Factors
+from .checked_cost import CheckedCost, Cost
+from .factors import Factors
 
 
 class Estimator(nn.Module, ABC):

@@ -26,8 +26,15 @@ class StepCostWarning(UserWarning):
     """A cost whose slope is zero wherever it was asked, while its values differ."""
 
 
+_STEPS = (
+    "the slope of `cost` is zero at all draws, while its values differ. A cost with steps "
+    "(rounding, comparisons) has no slope to follow, and the gradient is wrong for it; RLOO, UnOrd "
+    "and FiniteDifference do without."
+)
+
+
 class CheckedCost:
-    """The cost of draws from ``factors``; what is in doubt about it is noted in their ``doubts``."""
+    """The cost of draws; what is in doubt about it is noted in ``factors.doubts``."""
 
     def __init__(self, cost: Cost, factors: Factors) -> None:
         self.cost, self.factors = cost, factors
@@ -77,21 +84,14 @@ class CheckedCost:
         )
         if self.factors.validate and costs.numel() > 1:
             flat = (slope.detach() == 0).all() & (costs.amax() != costs.amin())
-            self.factors.doubts.append((flat, partial(_steps, self.factors.owner)))
+            sentence = f"{self.factors.owner}: {_STEPS}"
+            self.factors.doubts.append((flat, partial(StepCostWarning, sentence)))
         return costs, slope
 
 
 def _bad_costs(owner: str, costs: Tensor) -> FloatingPointError:
     bad = f"{int((~torch.isfinite(costs)).sum())} of {costs.numel()}"
     return FloatingPointError(f"{owner}: `cost` returned NaN or infinity for {bad} draws.")
-
-
-def _steps(owner: str) -> StepCostWarning:
-    return StepCostWarning(
-        f"{owner}: the slope of `cost` is zero at all draws, while its values differ. A cost with "
-        "steps (rounding, comparisons) has no slope to follow, and the gradient is wrong for it; "
-        "RLOO, UnOrd and FiniteDifference do without."
-    )
 
 
 def _refuse_bad_gradient(owner: str, grad: Tensor | None) -> None:

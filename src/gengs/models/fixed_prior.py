@@ -108,10 +108,9 @@ class Standardise(_WideBuffers):
                 f"the mean or the variance of the prior {law} is not known or infinite: pass "
                 "standardise=False, and the decoder sees the counts as they are."
             )
-        self.register_buffer("centre", mean, persistent=False)
-        spread = torch.where(spread > 0, spread, 1.0)
-        self.register_buffer("spread", spread, persistent=False)
+        self.centre: Tensor = nn.Buffer(mean, persistent=False)
+        self.spread: Tensor = nn.Buffer(torch.where(spread > 0, spread, 1.0), persistent=False)
 
     def forward(self, z: Tensor) -> Tensor:
         """Latents ``(*, D)`` in units of the law."""
-        return (z - self.get_buffer("centre")) / self.get_buffer("spread")
+        return (z - self.centre) / self.spread

@@ -47,12 +47,7 @@ Layers = list[tuple[Distribution, Distribution, Tensor]]
 
 
 class LatentModel(nn.Module, ABC):
-    """A loss for training, and the questions one asks afterwards.
-
-    Args:
-        kl_weight: The weight of the divergence in training: a number, or a schedule that is read at
-            each call (step it yourself).
-    """
+    """A loss for training, in which the divergence has a weight, and what one asks afterwards."""
 
     def __init__(self, kl_weight: float | Schedule = 1.0) -> None:
         super().__init__()
@@ -85,10 +80,7 @@ class LatentModel(nn.Module, ABC):
     def negative_elbo(self, x: Tensor, samples: int = 1, refine: int = 0) -> Tensor:
         """The negative bound, averaged over exact draws, one number per example.
 
-        Args:
-            x: Images, or the word counts of documents.
-            samples: How many draws to average over.
-            refine: Steps that refine each document's posterior.
+        Posteriors of documents are refined by ``refine`` steps before.
         """
         return sum(self.averages(x, samples, refine))  # type: ignore[return-value]
 

@@ -46,7 +46,7 @@ from torch.distributions import Distribution
 
 from ..draws.rsample import refuse_settings_of_expect
 from ..estimators import REINFORCE, RLOO
-from .block_stack import blocks, enter, leave, outermost, quiet
+from .block_stack import BLOCKS, outermost, quiet
 from .cut_report import CutReport
 from .law_checks import (
     base_of,
@@ -92,9 +92,9 @@ class Program:
             raise RuntimeError("a program runs once; open a new block by gengs.differentiable().")
         require_reverse_mode()
         self._used = True
-        self._around = blocks()
+        self._around = BLOCKS.get()
         self.mode = self._around[0].mode if self._around else ProgramMode(self.report)
-        enter(self)
+        BLOCKS.set((*self._around, self))
         patch_laws()
         if not self._around:
             self.mode.__enter__()
@@ -107,7 +107,8 @@ class Program:
                 self.mode.__exit__(*error)
         finally:  # nothing of a block outlives it
             restore_laws()
-            leave(self)
+            if self in (around := BLOCKS.get()):  # and what was started inside and never ended
+                BLOCKS.set(around[: around.index(self)])
 
     @property
     def sites(self) -> tuple[Site, ...]:

@@ -69,7 +69,9 @@ class ProgramMode(TorchFunctionMode):
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
         if not self._open:
-            return self._after_the_block(func, name, args, kwargs)
+            result = func(*args, **kwargs)
+            noted = self._lingers and in_user_code() and name != "__get__" and name not in _DRAWS
+            return self._noted(name, args, kwargs, result, noisy=False) if noted else result
         if not captures(self):
             return func(*args, **kwargs)
         if name == "__get__":
@@ -97,12 +99,6 @@ class ProgramMode(TorchFunctionMode):
         if noisy:
             self.noise.spoil(args[0] if name == "__setitem__" else result)
         return result if done else self._noted(name, args, kwargs, result, noisy)
-
-    def _after_the_block(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-        result = func(*args, **kwargs)
-        if self._lingers and in_user_code() and name != "__get__" and name not in _DRAWS:
-            return self._noted(name, args, kwargs, result, noisy=False)
-        return result
 
     def _attribute(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """``x.data``, ``x.T``, ``x.shape``."""

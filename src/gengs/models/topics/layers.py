@@ -14,10 +14,9 @@ tilted      2: slope a and curvature b           :math:`q(k) \propto p(k)\,
 
 with :math:`d_k = (k - \lambda_0) / \sqrt{\lambda_0}` and :math:`\lambda_0` the rate at the start.
 
-A Poisson posterior is as wide as its mean: it can say "about nine", never "nine, surely". An
-implicit one can say anything, and has n numbers to fit for each latent and document. The tilted one
-can move and narrow the prior, and no more: on a small corpus it generalises best. All of them
-contain the prior itself, so a latent that is not needed costs nothing.
+The families are those of :mod:`gengs.models.count_latents`. On a small corpus the tilted one
+generalises best, as it can move and narrow the prior, and no more. All of them contain the prior
+itself, so a latent that is not needed costs nothing.
 
 A **large rate** makes a Poisson latent expressive: relative to its spread :math:`\sqrt\lambda` the
 atoms lie closer, and the same divergence buys more information. As :math:`\lambda \to \infty` the
@@ -66,8 +65,6 @@ class PoissonLayer(nn.Module):
         learn_rate: Learn a rate of each count's prior (empirical Bayes).
     """
 
-    atoms: Tensor
-
     def __init__(
         self,
         size: int,
@@ -87,7 +84,7 @@ class PoissonLayer(nn.Module):
             )
         self.size, self.level, self.posterior_family, self.start_rate = size, level, posterior, rate
         self.log_rate = nn.Parameter(torch.full((size,), math.log(rate)), requires_grad=learn_rate)
-        self.register_buffer("atoms", torch.arange(float(level or 0)), persistent=False)
+        self.atoms: Tensor = nn.Buffer(torch.arange(float(level or 0)), persistent=False)
 
     @property
     def width(self) -> int:

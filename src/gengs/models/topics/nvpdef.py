@@ -57,7 +57,7 @@ from torch.distributions import Distribution, kl_divergence
 
 from ...estimators.base import Estimator
 from ...estimators.temperature import Schedule
-from ..latent_model import Draw, Layers, expected_cost
+from ..latent_model import expected_cost
 from .bag_encoder import BagEncoder
 from .layers import PoissonLayer, PositiveLinear, PosteriorFamily, check_rate
 from .topic_network import Rows, TopicNetwork
@@ -115,15 +115,13 @@ class NVPDEF(TopicNetwork):
         last, rate = sizes[-1], rates[-1]
         decoder = WordDecoder(last, encoder.words, unigram, rate, rate**0.5, words)
         super().__init__(encoder, decoder, kl_weight)
-        self.stack = stack
+        self.stack, self.depth, self.feeds_means = stack, len(sizes), stack == "mean-field"
         self.layers = nn.ModuleList(
             PoissonLayer(size, rate, level, posterior, learn_rates)
             for size, rate in zip(sizes, rates, strict=True)
         )
         # rates that feed rates leave one expectation, that of the last layer
-        self.estimators = nn.ModuleList(
-            _one_each(estimator, 1 if stack == "mean-field" else len(sizes))
-        )
+        self.estimators = nn.ModuleList(_one_each(estimator, 1 if self.feeds_means else len(sizes)))
         self.heads = nn.ModuleList(self._head(k, posterior) for k in range(len(sizes)))
         # the positive maps from layer to layer: of posteriors, or of the generative prior
         maps = (stack == "generative" or posterior == "explicit") and len(sizes) > 1
@@ -169,56 +167,27 @@ class NVPDEF(TopicNetwork):
 
         In ``eval()`` mode, and without gradients, the estimators use exact draws.
         """
-        features = self.encoder(counts)
-        own = [cast(Estimator, estimator) for estimator in self.estimators]
-        return self._descend(0, None, features, counts, self._weight(kl_weight), own)
+        return self._descend(0, None, self.encoder(counts), counts, self._weight(kl_weight))
 
     def _descend(
-        self,
-        k: int,
-        above: Tensor | None,
-        features: Tensor,
-        counts: Tensor,
-        weight: float,
-        estimators: Sequence[Estimator],
+        self, k: int, above: Tensor | None, features: Tensor, counts: Tensor, weight: float
     ) -> Tensor:
         """The estimated cost of layers k and below, ``(*, B)``."""
         q, p = self.laws(k, above, features)
-        last = k == len(self.layers) - 1
-        if self.stack == "mean-field" and not last:
-            below = self._descend(k + 1, q.mean, features, counts, weight, estimators)
+        last = k == self.depth - 1
+        if self.feeds_means and not last:
+            below = self._descend(k + 1, q.mean, features, counts, weight)
             return below + weight * kl_divergence(q, p).sum(-1)
-        estimator = estimators[0 if self.stack == "mean-field" else k]
+        estimator = cast(Estimator, self.estimators[0 if self.feeds_means else k])
 
         def cost(z: Tensor) -> Tensor:
             if last:
                 return self.decoder.cost(counts, z)
-            return self._descend(k + 1, z, features, counts, weight, estimators)
+            return self._descend(k + 1, z, features, counts, weight)
 
         # what a learned baseline sees; the draws of the layers above are not for it
         context = torch.log1p(counts) if k == 0 else None
         return expected_cost(estimator, cost, q, p, weight, context)
-
-    # ---------------------------------------------------------------- evaluation, by exact draws
-
-    def posterior_draws(self, features: Tensor, samples: int, draw: Draw) -> tuple[Tensor, Layers]:
-        """Ancestral draws: of the first layer ``samples``, of the others one for each of them."""
-        above: Tensor | None = None
-        layers: Layers = []
-        for k in range(len(self.layers)):
-            q, p = self.laws(k, above, features)
-            first = len(q.batch_shape) == 2
-            z = draw(q, samples) if first else draw(q, 1).squeeze(0)  # (S, B, D)
-            layers.append((q, p, z))
-            above = q.mean if self.stack == "mean-field" else z
-        return layers[-1][2], layers
-
-    def means(self, features: Tensor, layer: int = -1) -> Tensor:
-        """The posterior means of a layer, ``(B, D)``; layers above it are at their means."""
-        above: Tensor | None = None
-        for k in range(range(len(self.layers))[layer] + 1):
-            above = self.laws(k, above, features)[0].mean
-        return above  # type: ignore[return-value]
 
     def rows_of_means(self) -> list[tuple[nn.Parameter, Rows]] | None:
         """The first raw number of each topic moves its mean: the slope, or the rate's logarithm."""

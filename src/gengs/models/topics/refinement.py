@@ -30,7 +30,7 @@ References:
     | Some Guidelines and Guarantees for Common Random Numbers (Glasserman & Yao, 1992)
 """
 
-__all__ = ["common_draws", "refined"]
+__all__ = ["common_draws", "fold_rng", "refined"]
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -72,7 +72,7 @@ def refined(bound: Callable[[Tensor], Tensor], features: Tensor, steps: int) -> 
         for step in range(steps):
             adam.param_groups[0]["lr"] = _STEP * (1 - step / steps)
             # of the features alone: the model's parameters keep the gradients they have
-            with _noise(step):
+            with fold_rng(step):
                 (grad,) = torch.autograd.grad(bound(origin + unit * way).sum(), way)
             way.grad = grad.nan_to_num(0.0, 0.0, 0.0)  # of a diverged model nothing is refined
             adam.step()
@@ -80,18 +80,18 @@ def refined(bound: Callable[[Tensor], Tensor], features: Tensor, steps: int) -> 
     gain = torch.zeros(len(start), device=start.device)
     with torch.no_grad():
         for turn in range(steps, steps + _COMPARISONS):
-            with _noise(turn):
+            with fold_rng(turn):
                 before = bound(start)
-            with _noise(turn):
+            with fold_rng(turn):
                 gain = gain + (before - bound(moved))
     return torch.where((gain > 0).unsqueeze(-1), moved, start)
 
 
 @contextmanager
-def _noise(turn: int) -> Iterator[None]:
-    """The random numbers of a turn, the same in every call; torch's generator stays as it was."""
+def fold_rng(seed: int) -> Iterator[None]:
+    """The processor's random numbers from a seed on; torch's generator stays as it was."""
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(turn)  # the processor's alone
+        torch.default_generator.manual_seed(seed)
         yield
 
 

@@ -16,6 +16,7 @@ from math import log
 
 import torch
 from torch import Tensor, nn
+from torch.distributions import Distribution
 
 from ...estimators.temperature import Schedule
 from ..latent_model import Draw, LatentModel, Layers, exact_draws, portions, total_kl
@@ -37,13 +38,6 @@ class TopicNetwork(LatentModel):
             is read at each call (step it yourself).
     """
 
-    usual: Tensor
-    deviation: Tensor
-    coherence: Tensor
-    chance: Tensor
-    relevance: Tensor
-    reading: Tensor
-
     def __init__(
         self, encoder: BagEncoder, decoder: WordDecoder, kl_weight: float | Schedule = 1.0
     ) -> None:
@@ -51,27 +45,48 @@ class TopicNetwork(LatentModel):
         self.encoder, self.decoder = encoder, decoder
         unknown = torch.full(decoder.weight.shape[:1], torch.nan)
         # how documents use the topics, once that was measured (topic_activity)
-        self.register_buffer("usual", torch.full_like(unknown, decoder.centre))
-        self.register_buffer("deviation", torch.full_like(unknown, decoder.scale))
-        self.register_buffer("coherence", unknown)
-        self.register_buffer("chance", unknown.clone())
-        self.register_buffer("relevance", torch.full_like(decoder.weight.detach(), torch.nan))
+        self.usual: Tensor = nn.Buffer(torch.full_like(unknown, decoder.centre))
+        self.deviation: Tensor = nn.Buffer(torch.full_like(unknown, decoder.scale))
+        self.coherence: Tensor = nn.Buffer(unknown)
+        self.chance: Tensor = nn.Buffer(unknown.clone())
+        self.relevance: Tensor = nn.Buffer(torch.full_like(decoder.weight.detach(), torch.nan))
         # the directions of the latents in which topics are read, orthonormal columns
-        self.register_buffer("reading", torch.eye(len(unknown)))
+        self.reading: Tensor = nn.Buffer(torch.eye(len(unknown)))
 
-    # Posteriors are made from the encoder's features, which may have been refined on the way.
+    depth = 1
+    """The number of layers of latents; the last one are the topics."""
+    feeds_means = False
+    """Whether a layer is given the means of the layer above it, or its draws."""
 
     @abstractmethod
+    def laws(self, k: int, above: Tensor | None, features: Tensor) -> tuple[Distribution, ...]:
+        """The posterior and the prior of layer k, given what is above it ``(*, B, D)``.
+
+        Posteriors are made from the encoder's features, which may have been refined on the way.
+        """
+
     def posterior_draws(self, features: Tensor, samples: int, draw: Draw) -> tuple[Tensor, Layers]:
-        """Ancestral draws from the posteriors of features ``(B, H)``, by ``draw``.
+        """Ancestral draws: of the first layer ``samples``, of the others one for each of them.
 
         They are the topics' intensities ``(S, B, D)``; and for each layer its posterior and its
         prior, given the draws above it, and its own draws.
         """
+        above: Tensor | None = None
+        layers: Layers = []
+        for k in range(self.depth):
+            q, p = self.laws(k, above, features)
+            first = len(q.batch_shape) == 2
+            z = draw(q, samples) if first else draw(q, 1).squeeze(0)  # (S, B, D)
+            layers.append((q, p, z))
+            above = q.mean if self.feeds_means else z
+        return layers[-1][2], layers
 
-    @abstractmethod
     def means(self, features: Tensor, layer: int = -1) -> Tensor:
-        """The posterior means of a layer's latents, ``(B, D)``."""
+        """The posterior means of a layer, ``(B, D)``; layers above it are at their means."""
+        above: Tensor | None = None
+        for k in range(range(self.depth)[layer] + 1):
+            above = self.laws(k, above, features)[0].mean
+        return above  # type: ignore[return-value]
 
     def features(self, counts: Tensor, refine: int = 0) -> Tensor:
         """What posteriors are made from, ``(B, H)``: the encoder's output, or better.

@@ -42,10 +42,7 @@ def perplexity(
 
 
 def completion(
-    model: TopicNetwork,
-    batches: Iterable[tuple[Tensor, Tensor]],
-    samples: int = 1,
-    refine: int = 0,
+    model: TopicNetwork, batches: Iterable[tuple[Tensor, Tensor]], samples: int = 1, refine: int = 0
 ) -> Perplexity:
     """The perplexities of the rest of documents, of which some words are given.
 

@@ -13,14 +13,7 @@ on the topics' entries, whose weight c does not depend on the size of the corpus
 memory, because ``TopicModel.fit`` leaves no folder behind, stops early and can be called again.
 """
 
-__all__ = [
-    "TopicFit",
-    "fold_rng",
-    "in_order",
-    "topic_optimizer",
-    "topic_task",
-    "unchanged_by_failure",
-]
+__all__ = ["TopicFit", "in_order", "topic_optimizer", "topic_task", "unchanged_by_failure"]
 
 import math
 import time
@@ -39,6 +32,7 @@ from ...data.text.sparse_rows import CompressedRows
 from ...runs.machine import without_subnormals
 from ...runs.training import Stateful, Task
 from .document_weights import TopicWeights, document_weights, typical_length
+from .refinement import fold_rng
 from .topic_network import TopicNetwork
 from .topic_perplexity import perplexity
 from .topic_settings import default_passes
@@ -89,18 +83,10 @@ def topic_optimizer(
     decayed = [p for p in model.encoder.parameters() if p.dim() > 1]
     chosen = {id(p) for p in decayed}
     rest = [p for p in model.parameters() if id(p) not in chosen and p.requires_grad]
-    groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": rest}]
+    groups: Any = [{"params": decayed, "weight_decay": weight_decay}, {"params": rest}]
     # one pass over the memory instead of a dozen: four times as fast
     lazy = any(isinstance(p, torch.nn.UninitializedParameter) for p in rest)
     return torch.optim.AdamW(groups, lr=learning_rate, weight_decay=0.0, fused=not lazy)
-
-
-@contextmanager
-def fold_rng(seed: int) -> Iterator[None]:
-    """Seed torch, and leave its generator as it was."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
 
 
 @contextmanager
