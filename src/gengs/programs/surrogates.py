@@ -53,16 +53,13 @@ _INDEX_OF: dict[str, tuple[int, str]] = {
 
 _Function = Callable[..., Tensor]
 _IN_PLACE: dict[str, _Function] = {"add_": torch.add, "sub_": torch.sub, "mul_": torch.mul}
+_AND = ("__and__", "logical_and", "bitwise_and", "__iand__", "__rand__")
+_OR = ("__or__", "logical_or", "bitwise_or", "__ior__", "__ror__")
+_XOR = ("__xor__", "logical_xor", "bitwise_xor", "__ixor__")
 _LOGIC: dict[str, _Function] = {
-    **dict.fromkeys(
-        ("__and__", "logical_and", "bitwise_and", "__iand__", "__rand__"), lambda a, b: a * b
-    ),
-    **dict.fromkeys(
-        ("__or__", "logical_or", "bitwise_or", "__ior__", "__ror__"), lambda a, b: a + b - a * b
-    ),
-    **dict.fromkeys(
-        ("__xor__", "logical_xor", "bitwise_xor", "__ixor__"), lambda a, b: a + b - 2 * a * b
-    ),
+    **dict.fromkeys(_AND, lambda a, b: a * b),
+    **dict.fromkeys(_OR, lambda a, b: a + b - a * b),
+    **dict.fromkeys(_XOR, lambda a, b: a + b - 2 * a * b),
     **dict.fromkeys(("__invert__", "logical_not", "bitwise_not"), lambda a: 1 - a),
 }
 

@@ -54,15 +54,10 @@ _SLOPE = 3.0
 
 
 class PoissonLayer(nn.Module):
-    """The laws of one layer of D counts.
+    """The laws of one layer of D counts, whose prior has this rate: at first, if it is learned.
 
-    Args:
-        size: The number D of counts.
-        rate: The prior's rate, at the beginning if it is learned.
-        level: Truncate all laws to this many atoms; ``None`` leaves them whole (explicit
-            posteriors only).
-        posterior: The family of the posterior.
-        learn_rate: Learn a rate of each count's prior (empirical Bayes).
+    A ``level`` truncates all laws to so many atoms; ``None`` leaves them whole (explicit posteriors
+    only). To learn a rate of each count's prior is empirical Bayes.
     """
 
     def __init__(
