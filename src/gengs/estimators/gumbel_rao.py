@@ -74,9 +74,7 @@ def conditional_gumbel(logits: Tensor, winner: Tensor) -> Tensor:
         \tilde z_b = -\log E_b, \qquad
         \tilde z_i = -\log(E_i / \pi_i + E_b), \quad i \ne b
 
-    Args:
-        logits: Normalised log-probabilities, of shape ``(*batch, n)``.
-        winner: Indices of the winners, of shape ``(*sample, *batch)``.
+    The logits ``(*batch, n)`` are normalised, the winners are indices ``(*sample, *batch)``.
     """
     n = logits.shape[-1]
     shape = torch.Size((*winner.shape, n))

@@ -72,11 +72,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
 
 
 def settings_of(model: Any, **instead: Any) -> SimpleNamespace:
-    """The settings of a ``TopicModel``, checked, as plain values; some ``instead`` of its own.
-
-    Raises:
-        ValueError: For the first one that is not as expected.
-    """
+    """The settings of a ``TopicModel``, checked, as plain Python values, some replaced."""
     given = {**model.get_params(deep=False), **instead}
     validate_parameter_constraints(CONSTRAINTS, given, type(model).__name__)
     for name, rule in (("super_topics", _COUNT), ("hidden", _COUNT), ("rates", _POSITIVE)):
