@@ -32,7 +32,7 @@ from benchmarks.timing import machine, medians
 from gengs import Estimator, GenGS, MidCDF, TruncationWarning
 from gengs.data import Batches, load_images
 from gengs.models import VAE, GaussianVAE
-from gengs.models.posteriors import PosteriorKind
+from gengs.models.count_latents import PosteriorKind
 from gengs.models.vae.networks import mlp_pair
 from gengs.runs.machine import without_subnormals
 

@@ -90,9 +90,9 @@ def test_the_bound_and_the_likelihood_are_those_of_enumeration(posterior):
 def test_portions_of_draws_do_not_change_the_estimate(monkeypatch):
     model = tiny()
     exact, error = exact_log_likelihood(model, IMAGES), likelihood_error(model, IMAGES, 50_000)
-    monkeypatch.setattr("gengs.models.vae.autoencoder._MOST_NUMBERS", 10 * 7000)
+    monkeypatch.setattr("gengs.models.latent_model._MOST_NUMBERS", 10 * 7000)
     assert ((model.log_likelihood(IMAGES, samples=50_000) - exact).abs() < 5 * error).all()
-    monkeypatch.setattr("gengs.models.vae.autoencoder._MOST_NUMBERS", 1)
+    monkeypatch.setattr("gengs.models.latent_model._MOST_NUMBERS", 1)
     assert torch.isfinite(model.negative_elbo(IMAGES, samples=3)).all()
 
 

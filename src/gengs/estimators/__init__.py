@@ -37,8 +37,10 @@ __all__ = [
 
 from . import temperature
 from .arrival_times import ArrivalTimes
-from .base import BoundaryWarning, Cost, Estimator, Pathwise, StepCostWarning
+from .base import Cost, Estimator, Pathwise
+from .checked_cost import StepCostWarning
 from .exact import Exact
+from .factors import BoundaryWarning
 from .finite_difference import FiniteDifference
 from .gengs import GenGS
 from .gumbel_rao import GumbelRao

@@ -15,17 +15,7 @@ small hook :meth:`Estimator._estimate` does the mathematics. An estimator whose 
 the draw itself is a :class:`Pathwise` one: its ``_draw`` is all it has to say.
 """
 
-__all__ = [
-    "BoundaryWarning",
-    "Cost",
-    "Estimator",
-    "Pathwise",
-    "StepCostWarning",
-    "as_in_training",
-    "attach",
-    "positive_integer",
-    "train_beside",
-]
+__all__ = ["Cost", "Estimator", "Pathwise", "as_in_training", "positive_integer"]
 
 import inspect
 from abc import ABC, abstractmethod
@@ -40,8 +30,8 @@ from torch.distributions import Binomial, Distribution
 from torch.types import _size
 
 from ..distributions.tracing import not_finite
-from .checked_cost import CheckedCost, Cost, StepCostWarning
-from .factors import BoundaryWarning, Factors
+from .checked_cost import CheckedCost, Cost
+from .factors import Factors
 
 
 class Estimator(nn.Module, ABC):
@@ -171,7 +161,8 @@ def positive_integer(owner: str, name: str, value: Any, least: int = 1) -> int:
     """``value`` if it is an integer of at least ``least``; else a ``ValueError`` that names it."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         kind = "a positive integer" if least == 1 else f"an integer of at least {least} as"
-        raise ValueError(f"{owner} expects {kind} `{name}`, but got {value!r}.")
+        who = f"{owner} expects" if owner else "expected"
+        raise ValueError(f"{who} {kind} `{name}`, but got {value!r}.")
     return value
 
 
@@ -202,12 +193,8 @@ def attach(value: Tensor, surrogate: Tensor) -> Tensor:
 def train_beside(value: Tensor, loss: Tensor) -> Tensor:
     """``value``, on whose way back ``loss`` is minimised too.
 
-    Whatever sign the caller gives the expectation (it may maximise it), the loss goes down: it
-    receives the absolute value of the incoming gradient.
-
-    Args:
-        value: The result of an estimator, of shape ``batch``.
-        loss: What its own parameters minimise, of shape ``batch`` or a scalar.
+    Whatever sign the caller gives the expectation (it may maximise it), the loss, of shape
+    ``batch`` or a scalar, goes down: it receives the absolute value of the incoming gradient.
     """
     return _TrainBeside.apply(value, loss.expand_as(value))
 

@@ -5,9 +5,9 @@ Values are in doubt until one look, after the estimate, does for all evaluations
 draw.
 """
 
-__all__ = ["CheckedCost", "Cost", "StepCostWarning", "graph_of", "leads_to"]
+__all__ = ["CheckedCost", "Cost", "StepCostWarning", "graph_of", "leads_to", "nodes_behind"]
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -26,13 +26,15 @@ class StepCostWarning(UserWarning):
     """A cost whose slope is zero wherever it was asked, while its values differ."""
 
 
-class CheckedCost:
-    """The cost; what is in doubt about it is noted in ``factors.doubts``.
+_STEPS = (
+    "the slope of `cost` is zero at all draws, while its values differ. A cost with steps "
+    "(rounding, comparisons) has no slope to follow, and the gradient is wrong for it; RLOO, UnOrd "
+    "and FiniteDifference do without."
+)
 
-    Args:
-        cost: The user's function.
-        factors: The law whose draws it sees.
-    """
+
+class CheckedCost:
+    """The cost of draws; what is in doubt about it is noted in ``factors.doubts``."""
 
     def __init__(self, cost: Cost, factors: Factors) -> None:
         self.cost, self.factors = cost, factors
@@ -75,32 +77,21 @@ class CheckedCost:
             return out[0], out[1](torch.ones_like(out[0]))[0]
         values = values if values.requires_grad else values.detach().requires_grad_()
         costs = self(values)
-        if not costs.requires_grad:
+        if not leads_to(costs, values):
             raise not_differentiable(self.factors.owner)
         (slope,) = torch.autograd.grad(
-            costs.sum(), values, create_graph=create_graph, retain_graph=True, allow_unused=True
+            costs.sum(), values, create_graph=create_graph, retain_graph=True
         )
-        if slope is None:
-            raise not_differentiable(self.factors.owner)
         if self.factors.validate and costs.numel() > 1:
             flat = (slope.detach() == 0).all() & (costs.amax() != costs.amin())
-            self.factors.doubts.append((flat, partial(_steps, self.factors.owner)))
+            sentence = f"{self.factors.owner}: {_STEPS}"
+            self.factors.doubts.append((flat, partial(StepCostWarning, sentence)))
         return costs, slope
 
 
 def _bad_costs(owner: str, costs: Tensor) -> FloatingPointError:
-    bad = int((~torch.isfinite(costs)).sum())
-    return FloatingPointError(
-        f"{owner}: `cost` returned NaN or infinity for {bad} of {costs.numel()} draws."
-    )
-
-
-def _steps(owner: str) -> StepCostWarning:
-    return StepCostWarning(
-        f"{owner}: the slope of `cost` is zero at all draws, while its values differ. A cost with "
-        "steps (rounding, comparisons) has no slope to follow, and the gradient is wrong for it; "
-        "RLOO, UnOrd and FiniteDifference do without."
-    )
+    bad = f"{int((~torch.isfinite(costs)).sum())} of {costs.numel()}"
+    return FloatingPointError(f"{owner}: `cost` returned NaN or infinity for {bad} draws.")
 
 
 def _refuse_bad_gradient(owner: str, grad: Tensor | None) -> None:
@@ -119,14 +110,18 @@ def leads_to(costs: Tensor, values: Tensor) -> bool:
 
 
 def graph_of(*tensors: Tensor) -> Iterator[Any]:
-    """The nodes of the autograd graph behind ``tensors``, breadth first."""
-    nodes = [get_gradient_edge(tensor).node for tensor in tensors if tensor.requires_grad]
-    seen = set()
-    for node in nodes:  # it grows
+    """The nodes of the autograd graph behind ``tensors``."""
+    return nodes_behind([get_gradient_edge(t).node for t in tensors if t.requires_grad])
+
+
+def nodes_behind(nodes: Iterable[Any], ends: Container[Any] = ()) -> Iterator[Any]:
+    """The nodes of autograd's graph from these on, each once; what is behind ``ends`` is not."""
+    todo, seen = list(nodes), {None}
+    for node in todo:  # it grows
         if node not in seen:
             seen.add(node)
             yield node
-            nodes += [following for following, _ in node.next_functions if following is not None]
+            todo += [following for following, _ in node.next_functions if node not in ends]
 
 
 def not_differentiable(owner: str) -> TypeError:

@@ -55,10 +55,7 @@ class GenGS(Pathwise):
     reference = "Joo et al., Generalized Gumbel-Softmax Gradient Estimator"
 
     def __init__(
-        self,
-        temperature: float | Tensor | Schedule = 0.5,
-        samples: int = 1,
-        hard: bool = False,
+        self, temperature: float | Tensor | Schedule = 0.5, samples: int = 1, hard: bool = False
     ) -> None:
         super().__init__(samples)
         check_temperature(temperature_now(temperature))

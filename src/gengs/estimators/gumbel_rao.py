@@ -67,23 +67,18 @@ class GumbelRao(Pathwise):
         return attach(law.at(winner), relaxed)
 
 
-def conditional_gumbel(
-    logits: Tensor, winner: Tensor, generator: torch.Generator | None = None
-) -> Tensor:
+def conditional_gumbel(logits: Tensor, winner: Tensor) -> Tensor:
     r"""Perturbed logits given their winner, :math:`\tilde z \sim p(z \mid \arg\max z = b)`.
 
     .. math::
         \tilde z_b = -\log E_b, \qquad
         \tilde z_i = -\log(E_i / \pi_i + E_b), \quad i \ne b
 
-    Args:
-        logits: Normalised log-probabilities, of shape ``(*batch, n)``.
-        winner: Indices of the winners, of shape ``(*sample, *batch)``.
-        generator: Where the noise comes from.
+    The logits ``(*batch, n)`` are normalised, the winners are indices ``(*sample, *batch)``.
     """
     n = logits.shape[-1]
     shape = torch.Size((*winner.shape, n))
-    log_e = log_exponential(shape, logits.dtype, logits.device, generator)
+    log_e = log_exponential(shape, logits.dtype, logits.device)
     index = winner.unsqueeze(-1)
     log_e_winner = log_e.gather(-1, index)
     # an impossible atom (logit -inf) gets -inf by the formula; masked so that no NaN flows back

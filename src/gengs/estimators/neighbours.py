@@ -45,13 +45,7 @@ class Moves:
 
 
 def move_factors(factors: Factors, z: Tensor, coordinates: int | None) -> Moves:
-    """Move all factors of each draw, or a random few, one at a time.
-
-    Args:
-        factors: The law.
-        z: Draws, ``(S, *batch, *factors)``, on the atoms of the law.
-        coordinates: How many random factors; ``None`` for all.
-    """
+    """Move factors of draws ``(S, *batch, *factors)`` one at a time: random few of them, or all."""
     law = factors.law
     if factors.event:
         raise TypeError(

@@ -89,9 +89,6 @@ class DetRB(_SumAndSample):
     reference = "Liu et al., Rao-Blackwellized Stochastic Gradients for Discrete Distributions"
 
     def _choose(self, table: Tensor) -> tuple[Tensor, Tensor]:
-        if self.k == 1:
-            index, _ = sample_outside(table, table.new_empty(0, *table.shape[:-1]).long())
-            return index.unsqueeze(0), table.new_ones(1, *table.shape[:-2])
         top = most_likely(table, self.k - 1)
         other, log_mass = sample_outside(table, top.index)
         weight = top.log_prob.exp().where(top.possible, 0.0)

@@ -22,7 +22,8 @@ up, so the prefixes of the :math:`k` best outcomes are among the :math:`k` best 
 boxes "this prefix of an outcome, then an atom that leaves it, then anything": their masses are
 products, so neither the draw nor the mass suffers from cancellation when little is left.
 
-All work on a batch at once; Python loops over factors only.
+All work on a batch at once, from normalised log-probabilities of independent factors,
+``(*batch, F, n)``; Python loops over factors only.
 
 References:
     | Stochastic Beams and Where to Find Them (Kool et al., 2019), https://arxiv.org/abs/1903.06059
@@ -64,12 +65,7 @@ class JointOutcomes:
 
 
 def sample_without_replacement(logits: Tensor, k: int) -> JointOutcomes:
-    """Draw ``k`` joint outcomes without replacement; the first was drawn first.
-
-    Args:
-        logits: Normalised log-probabilities of independent factors, ``(*batch, F, n)``.
-        k: How many; if there are fewer outcomes, all of them, in the order of being drawn.
-    """
+    """Draw ``k`` joint outcomes without replacement, or all there are, in their order."""
     with torch.no_grad():
         table = _flat(logits)  # (B, F, n)
         n, beams = table.shape[-1], min(k, table.shape[-1] ** table.shape[-2])
@@ -92,12 +88,7 @@ def sample_without_replacement(logits: Tensor, k: int) -> JointOutcomes:
 
 
 def most_likely(logits: Tensor, k: int) -> JointOutcomes:
-    """The ``k`` most likely joint outcomes, the likeliest first.
-
-    Args:
-        logits: Normalised log-probabilities of independent factors, ``(*batch, F, n)``.
-        k: How many; if there are fewer outcomes, all of them.
-    """
+    """The ``k`` most likely joint outcomes, or all there are; the likeliest first."""
     with torch.no_grad():
         table, n = _flat(logits), logits.shape[-1]
         best = table.new_zeros(len(table), 1)  # (B, width)
@@ -111,16 +102,11 @@ def most_likely(logits: Tensor, k: int) -> JointOutcomes:
 
 
 def sample_outside(logits: Tensor, excluded: Tensor) -> tuple[Tensor, Tensor]:
-    """Draw a joint outcome from all but the excluded ones; their log-mass is exact, however small.
+    """Draw a joint outcome ``(*batch, F)`` from all but the excluded ones, ``(m, *batch, F)``.
 
-    Where nothing is left, the log-mass is ``-inf`` and the outcome is the first excluded one.
-
-    Args:
-        logits: Normalised log-probabilities of independent factors, ``(*batch, F, n)``.
-        excluded: Joint outcomes, ``(m, *batch, F)``; repetitions do no harm.
-
-    Returns:
-        The outcome, ``(*batch, F)``, and the logarithm of the mass outside, ``(*batch)``.
+    With it comes the logarithm of the mass outside, ``(*batch)``, which is exact, however small:
+    where nothing is left it is ``-inf``, and the outcome is the first excluded one. Repetitions
+    among the excluded do no harm.
     """
     with torch.no_grad():
         table, m = _flat(logits), len(excluded)

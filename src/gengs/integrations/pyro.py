@@ -36,8 +36,6 @@ Example:
     6
 """
 
-from __future__ import annotations
-
 __all__ = ["Finite", "MidCDFLaw", "StraightThrough", "truncate"]
 
 from typing import Any
@@ -84,7 +82,7 @@ class PyroStraightThrough(CoreStraightThrough, TorchDistributionMixin):
     def log_prob(self, value: Tensor) -> Tensor:
         return _honest(super().log_prob(value), value, self)
 
-    def expand(self, batch_shape: _size, _instance: Any = None) -> PyroStraightThrough:
+    def expand(self, batch_shape: _size, _instance: Any = None) -> "PyroStraightThrough":
         result = self.__class__.__new__(PyroStraightThrough)
         result._set(self.relaxed.expand(torch.Size(batch_shape)))
         return result
@@ -159,7 +157,7 @@ class MidCDFLaw(TorchDistribution):
     def variance(self) -> Tensor:
         return self.law.variance
 
-    def expand(self, batch_shape: _size, _instance: Any = None) -> MidCDFLaw:
+    def expand(self, batch_shape: _size, _instance: Any = None) -> "MidCDFLaw":
         law = self.law.expand(torch.Size(batch_shape))
         return MidCDFLaw(law, self._validate_args, by=self.by)
 

@@ -11,13 +11,11 @@ the square of the vocabulary, and documents are taken in parts, so that a mapped
 disk.
 """
 
-from __future__ import annotations
-
 __all__ = ["CoOccurrence", "Topics"]
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -42,7 +40,7 @@ class CoOccurrence:
     """The number of documents, or of windows."""
 
     @classmethod
-    def of_documents(cls, topics: Topics, corpus: Corpus | Any) -> CoOccurrence:
+    def of_documents(cls, topics: Topics, corpus: Corpus | Any) -> Self:
         """Count documents.
 
         Args:
@@ -69,7 +67,7 @@ class CoOccurrence:
     @classmethod
     def of_windows(
         cls, topics: Sequence[Sequence[str]], texts: Iterable[Sequence[str]], width: int = 110
-    ) -> CoOccurrence:
+    ) -> Self:
         """Count sliding windows.
 
         Args:
@@ -96,11 +94,11 @@ def _columns(
     number = {word: column for column, word in enumerate(vocabulary or ())}
     found = []
     for index, topic in enumerate(topics):
-        for word in topic:
-            if isinstance(word, str) and word not in number:
-                raise ValueError(
-                    f"topic {index} has the word {word!r}, which is not in the vocabulary."
-                )
+        new = [word for word in topic if isinstance(word, str) and word not in number]
+        if new:
+            raise ValueError(
+                f"topic {index} has the word {new[0]!r}, which is not in the vocabulary."
+            )
         columns = [number.get(word, word) for word in topic]
         if len(set(columns)) != len(columns):
             raise ValueError(f"expected different words in topic {index}, but got {list(topic)}.")
@@ -131,31 +129,25 @@ def _joint(topics: list[Any], parts: Iterable[Any]) -> tuple[tuple[Any, ...], in
 def _window_parts(texts: Iterable[Sequence[str]], words: list[str], width: int) -> Iterator[Any]:
     """Which windows have which words: sparse matrices of some millions of entries."""
     number = {word: column for column, word in enumerate(words)}
-    rows, ids, here, size = [], [], 0, 0
+    found: list[Any] = []
+    size = 0
     for text in texts:
-        windows, covered, found = _windows_of(text, number, width)
-        rows.append(covered + here)
-        ids.append(found)
-        here, size = here + windows, size + len(found)
+        found.append(_windows_of(text, number, width))
+        size += found[-1].nnz
         if size > _ENTRIES:
-            yield _incidence(rows, ids, (here, len(words)))
-            rows, ids, here, size = [], [], 0, 0
-    if here:
-        yield _incidence(rows, ids, (here, len(words)))
+            yield scipy.sparse.vstack(found, "csr")
+            found, size = [], 0
+    if found:
+        yield scipy.sparse.vstack(found, "csr")
 
 
-def _windows_of(text: Sequence[str], number: dict[str, int], width: int) -> tuple[int, Any, Any]:
-    """How many windows a text has; which of them hold which of the words that matter."""
+def _windows_of(text: Sequence[str], number: dict[str, int], width: int) -> Any:
+    """Which windows of a text hold which of the words that matter."""
     windows = max(1, len(text) - width + 1)
     hits = [(place, number[word]) for place, word in enumerate(text) if word in number]
     places, ids = np.array(hits, np.int64).reshape(-1, 2).T
-    first = np.maximum(places - width + 1, 0)
-    last = np.minimum(places, windows - 1)
-    sizes = last - first + 1
-    starts = np.repeat(first - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
-    return windows, starts + np.arange(sizes.sum()), np.repeat(ids, sizes)
-
-
-def _incidence(rows: list[Any], columns: list[Any], shape: tuple[int, int]) -> Any:
-    places = np.concatenate(rows), np.concatenate(columns)
-    return scipy.sparse.coo_array((np.ones(len(places[0]), np.int64), places), shape).tocsr()
+    started = places[:, None] - np.arange(min(width, len(text)))  # by windows that begin there
+    held = (started >= 0) & (started < windows)
+    entries = started[held], np.repeat(ids, held.sum(1))
+    ones = np.ones(len(entries[0]), np.int64)
+    return scipy.sparse.coo_array((ones, entries), (windows, len(number))).tocsr()

@@ -31,8 +31,6 @@ References: Bouma, "Normalized (pointwise) mutual information in collocation ext
 Röder, Both & Hinneburg, "Exploring the space of topic coherence measures" (WSDM 2015).
 """
 
-from __future__ import annotations
-
 __all__ = ["c_v", "npmi", "npmi_by_chance"]
 
 from collections.abc import Iterator, Sequence

@@ -14,8 +14,6 @@ words of all topics.
 no two topics share a word, 0 if all are the same.
 """
 
-from __future__ import annotations
-
 __all__ = ["inverted_rbo", "topic_diversity"]
 
 from collections.abc import Hashable, Sequence

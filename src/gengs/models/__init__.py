@@ -34,26 +34,18 @@ __all__ = [
     "perplexity",
 ]
 
-_HOMES = (
-    ".topics.bag_encoder",
-    ".topics.layers",
-    ".topics.nvdm",
-    ".topics.nvpdef",
-    ".topics.topic_network",
-    ".topics.topic_perplexity",
-    ".topics.word_decoder",
-    ".vae.autoencoder",
-    ".vae.count_vae",
-    ".vae.gaussian_vae",
-    ".vae.networks",
-)
+_HOMES = {
+    "topics": "bag_encoder layers nvdm nvpdef topic_network topic_perplexity word_decoder",
+    "vae": "autoencoder count_vae gaussian_vae networks",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import the models, and torch, when one is asked for: help shows defaults without them."""
-    for home in () if name.startswith("__") else _HOMES:
-        module = import_module(home, __name__)
-        globals().update({n: vars(module)[n] for n in __all__ if n in vars(module)})
+    for folder, files in () if name.startswith("__") else _HOMES.items():
+        for file in files.split():
+            found = vars(import_module(f".{folder}.{file}", __name__))
+            globals().update({n: found[n] for n in __all__ if n in found})
     if name not in globals():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return globals()[name]

@@ -1,5 +1,37 @@
 r"""The latent counts of a model: their prior, and the posterior of an encoder's output.
 
+**Posteriors.** The prior :math:`p` is a count law, such as Poisson(2). The posterior :math:`q` is
+
+- *explicit*: a law of the prior's family, whose parameter is the raw number:
+
+  ================  =====================================
+  prior             raw number, one per latent
+  ================  =====================================
+  Poisson           the logarithm of the rate
+  Geometric         the logit of p
+  NegativeBinomial  the logit of p; r is the prior's
+  Bernoulli         the logit of p
+  Binomial          the logit of p; N is the prior's
+  ================  =====================================
+
+- *implicit*: any PMF on the prior's atoms; the raw numbers are n logits per latent.
+
+- *tilted*: the prior, moved and narrowed (:func:`gengs.tilt`) by two raw numbers per latent. In
+  units of the prior's own mean and standard deviation, :math:`t = (k - E_p) / \sigma_p`, they are a
+  location :math:`\mu` and a precision :math:`c = e^{r - 2}`, little at r = 0,
+
+  .. math:: q(k) \propto p(k)\, \exp\big( (1 + c)\, \mu\, t - \tfrac{c}{2} t^2 \big),
+
+  which for a Gaussian prior would be the Gaussian of mean :math:`\mu` and variance 1 / (1 + c).
+  Both are bounded smoothly: :math:`\mu` to half as much again as where the atoms are, c to where
+  neighbours of the mode have probability e^-10.
+
+An explicit Poisson is as wide as its mean: it can say "about nine", never "nine, surely". An
+implicit posterior can say anything, and has n numbers to learn for it. The tilted one contains the
+prior, single atoms, and what is between, and learns fastest.
+
+All laws are in ``float32`` or wider, whatever the networks are in.
+
 **A prior that is learned** is a module whose ``forward()`` gives the law: a law keeps what its
 parameters were when it was made, a module makes a new one at each step.
 
@@ -20,29 +52,36 @@ so evaluation takes the whole laws. With neither, both laws stay whole everywher
 divergence is the family's closed form.
 """
 
-from __future__ import annotations
+__all__ = ["CountLatents", "PosteriorFamily", "PosteriorKind"]
 
-__all__ = ["CountLatents"]
-
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.distributions import Bernoulli, Distribution
 
 from ..distributions.finite import Finite
+from ..distributions.tilt import standardised_atoms, tilt
 from ..distributions.truncation import truncate
 from ..estimators.base import positive_integer
-from .fixed_prior import FixedPrior
-from .posteriors import EXPLICIT, KINDS, PosteriorKind, posterior, raw_numbers
+from .fixed_prior import EXPLICIT, FixedPrior
+
+PosteriorFamily = Literal["explicit", "implicit", "tilted"]
+PosteriorKind = PosteriorFamily | Callable[[Tensor], Distribution]
+"""How raw numbers become a posterior; a function of your own gives the factors' law."""
+
+# near the prior at first: a latent that is not needed costs next to nothing from the beginning
+_LOG_PRECISION = -2.0
 
 
 class CountLatents(nn.Module):
     """The prior, and the posterior that belongs to a raw output.
 
     Args:
-        kind: The family of the posterior (:mod:`gengs.models.posteriors`), or a function from the
-            raw output ``(B, ...)`` to the factors' law ``(B, D)``.
+        kind: The family of the posterior, or a function from the raw output ``(B, ...)`` to the
+            factors' law ``(B, D)``.
         prior, level, mass, latents, validate_args: Those of :class:`gengs.models.VAE`.
     """
 
@@ -59,8 +98,8 @@ class CountLatents(nn.Module):
         super().__init__()
         law = prior() if isinstance(prior, nn.Module) else prior
         self.count = _count(law, latents)
-        if not callable(kind) and kind not in KINDS:
-            options = ", ".join(map(repr, KINDS))
+        if not callable(kind) and kind not in get_args(PosteriorFamily):
+            options = ", ".join(map(repr, get_args(PosteriorFamily)))
             raise ValueError(f"VAE expects `posterior` {options} or a function, got {kind!r}.")
         if kind == "explicit" and type(law) not in EXPLICIT:
             raise TypeError(
@@ -140,16 +179,25 @@ class CountLatents(nn.Module):
                 f"VAE expects a tensor from the encoder, but got {type(raw).__name__}; give "
                 "`posterior` a function that makes a law of it."
             )
-        width = raw_numbers(self.kind, prior)
+        atoms = prior.num_atoms if isinstance(prior, Finite) else 0
+        width = 1 if not atoms else atoms if self.kind == "implicit" else 2
         if raw.dim() < 2 or raw.shape[-1] % width:
             raise ValueError(
                 f"the {self.kind} posterior expects an encoder with {width} outputs for each "
                 f"latent, shape (batch, latents * {width}), but got shape {tuple(raw.shape)}."
             )
         # a truncation checks for itself, and a compiler cannot follow torch's own checks
-        later = torch.compiler.is_compiling() or (self.level and not isinstance(prior, Finite))
+        later = torch.compiler.is_compiling() or (self.level and not atoms)
+        check = False if later else self.validate_args
+        raw = raw.to(torch.promote_types(raw.dtype, torch.float32))
         raw = raw.unflatten(-1, (raw.shape[-1] // width, width))  # (*, D, w)
-        return posterior(self.kind, raw, prior, False if later else self.validate_args)
+        if not isinstance(prior, Finite):
+            return EXPLICIT[type(prior)](prior, raw.squeeze(-1), check)
+        if self.kind == "implicit":
+            return Finite(prior.atoms, logits=raw, validate_args=check)
+        location, precision = _bounded(raw[..., 0], raw[..., 1] + _LOG_PRECISION, prior)
+        slope = (1 + precision) * location
+        return tilt(prior, slope, precision / 2, validate_args=check)
 
     def extra_repr(self) -> str:
         kind = self.kind if isinstance(self.kind, str) else "function"
@@ -184,3 +232,15 @@ def _require_mass_on_all_atoms(prior: Distribution, logits: Tensor) -> None:
             f"none to {int(empty.sum())} of {len(empty)}: the divergence would be infinite; "
             "take fewer atoms, or a prior with mass on each."
         )
+
+
+def _bounded(location: Tensor, log_precision: Tensor, prior: Finite) -> tuple[Tensor, Tensor]:
+    """A location near the atoms and a precision that tells neighbours apart, but no more."""
+    t = standardised_atoms(prior)  # (n,) or (D, n)
+    most = 1.5 * t.abs().amax(-1)
+    # all of its neighbours' e^-10 follow from the smallest gap
+    gap = t.sort(-1).values.diff(dim=-1).amin(-1) if prior.num_atoms > 1 else t.new_ones(())
+    sharpest = 20 / gap.square()
+    location = location / (1 + (location / most).square()).sqrt()
+    # exp(x) / (1 + exp(x) / sharpest), which overflows nowhere
+    return location, sharpest * torch.sigmoid(log_precision - sharpest.log())

@@ -4,28 +4,44 @@ They move to a device and a type with the model that holds them, but never below
 of 2.3 is none in bfloat16.
 """
 
-from __future__ import annotations
+__all__ = ["EXPLICIT", "FixedPrior", "Standardise"]
 
-__all__ = ["FixedPrior", "Standardise"]
-
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution
+from torch.distributions import (
+    Bernoulli,
+    Binomial,
+    Distribution,
+    Geometric,
+    NegativeBinomial,
+    Poisson,
+)
 
 from ..distributions.finite import Finite
-from .posteriors import EXPLICIT
+
+# exp(-60) is a rate of zero for every purpose, exp(60) more than any count
+_LOG_RATES = (-60.0, 60.0)
+
+EXPLICIT: dict[type[Distribution], Callable[[Any, Tensor, bool | None], Distribution]] = {
+    Poisson: lambda _, raw, check: Poisson(raw.clamp(*_LOG_RATES).exp(), check),
+    Geometric: lambda _, raw, check: Geometric(None, raw, check),
+    NegativeBinomial: lambda p, raw, check: NegativeBinomial(p.total_count, None, raw, check),
+    Bernoulli: lambda _, raw, check: Bernoulli(None, raw, check),
+    Binomial: lambda p, raw, check: Binomial(p.total_count, None, raw, check),
+}
+"""The law of a prior's family with raw numbers as parameter, and whether to check those."""
 
 
 class _WideBuffers(nn.Module):
-    """A module whose buffers are constants, in ``float32`` or wider wherever it is moved."""
+    """A module whose buffers are constants, in ``float32`` or wider wherever it is moved.
 
-    def constant(self, name: str, value: Tensor) -> None:
-        """Keep a tensor; it is no part of the ``state_dict``, as it follows from the arguments."""
-        self.register_buffer(name, value, persistent=False)
+    They are no part of the ``state_dict``, as they follow from the arguments.
+    """
 
-    def _apply(self, fn: Any, recurse: bool = True) -> _WideBuffers:
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
         before = dict(self.named_buffers(recurse=False))
         super()._apply(fn, recurse)
         for name, value in before.items():
@@ -57,7 +73,7 @@ class FixedPrior(_WideBuffers):
         names = ["atoms", "logits"] if self.kind is Finite else ["rate", "total_count", *either]
         for name in names:
             if hasattr(law, name):
-                self.constant(name, getattr(law, name))
+                self.register_buffer(name, getattr(law, name), persistent=False)
         if any(value.requires_grad for value in self.buffers()):
             raise ValueError(
                 "VAE expects a `prior` without gradients: a law keeps what its parameters were "
@@ -92,9 +108,9 @@ class Standardise(_WideBuffers):
                 f"the mean or the variance of the prior {law} is not known or infinite: pass "
                 "standardise=False, and the decoder sees the counts as they are."
             )
-        self.constant("centre", mean)
-        self.constant("spread", torch.where(spread > 0, spread, 1.0))
+        self.centre: Tensor = nn.Buffer(mean, persistent=False)
+        self.spread: Tensor = nn.Buffer(torch.where(spread > 0, spread, 1.0), persistent=False)
 
     def forward(self, z: Tensor) -> Tensor:
         """Latents ``(*, D)`` in units of the law."""
-        return (z - self.get_buffer("centre")) / self.get_buffer("spread")
+        return (z - self.centre) / self.spread

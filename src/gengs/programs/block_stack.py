@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["blocks", "captures", "current", "enter", "in_user_code", "leave", "outermost", "quiet"]
+__all__ = ["BLOCKS", "captures", "current", "in_user_code", "outermost", "quiet"]
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,34 +15,20 @@ if TYPE_CHECKING:
     from .program import Program
     from .torch_mode import ProgramMode
 
-_blocks: ContextVar[tuple[Program, ...]] = ContextVar("gengs_blocks", default=())
+BLOCKS: ContextVar[tuple[Program, ...]] = ContextVar("gengs_blocks", default=())
+"""The blocks that are open, be it under ``no_grad``; the outermost first."""
+
 _quiet: ContextVar[bool] = ContextVar("gengs_quiet", default=False)
-
-
-def blocks() -> tuple[Program, ...]:
-    """The blocks that are open, be it under ``no_grad``; the outermost first."""
-    return _blocks.get()
 
 
 def current() -> Program:
     """The innermost block."""
-    return _blocks.get()[-1]
+    return BLOCKS.get()[-1]
 
 
 def outermost() -> Program:
     """The outermost block, which keeps the books."""
-    return _blocks.get()[0]
-
-
-def enter(program: Program) -> None:
-    """Start a block inside the others."""
-    _blocks.set((*_blocks.get(), program))
-
-
-def leave(program: Program) -> None:
-    """End a block, and what was started inside and never ended."""
-    if program in (around := _blocks.get()):
-        _blocks.set(around[: around.index(program)])
+    return BLOCKS.get()[0]
 
 
 def captures(mode: ProgramMode | None = None) -> bool:
@@ -50,7 +36,7 @@ def captures(mode: ProgramMode | None = None) -> bool:
 
     The ``mode`` of another task, which has a block of its own, is not meant.
     """
-    open_blocks = _blocks.get()
+    open_blocks = BLOCKS.get()
     mine = bool(open_blocks) and (mode is None or open_blocks[0].mode is mode)
     return mine and in_user_code()
 

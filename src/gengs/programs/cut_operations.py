@@ -5,8 +5,6 @@ number that carries none any more. The others, whose slope torch takes to be 0, 
 between pieces of the same slope, are known by name.
 """
 
-from __future__ import annotations
-
 __all__ = ["ending", "moving", "no_derivative", "tensors_in"]
 
 from collections.abc import Iterator

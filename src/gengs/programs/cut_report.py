@@ -6,17 +6,16 @@ which draws it reached. What was cut off, wholly or in part, is said in one warn
 and advice.
 """
 
-from __future__ import annotations
-
-__all__ = ["CutGradientWarning", "CutReport", "nodes_behind"]
+__all__ = ["CutGradientWarning", "CutReport"]
 
 import warnings
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..estimators.checked_cost import nodes_behind
 from .sample_site import Site, asked_by_library, by_line, place_of, where
 
 _FEW = 3
@@ -159,17 +158,6 @@ class CutReport:
         for node in nodes_behind(nodes, () if through else known):
             if node in known:
                 yield known[node]
-
-
-def nodes_behind(nodes: Sequence[Any], ends: Container[Any] = ()) -> Iterator[Any]:
-    """The nodes of autograd's graph from these on, each once; what is behind ``ends`` is not."""
-    todo, seen = list(nodes), set()
-    while todo:
-        node = todo.pop()
-        if node is not None and node not in seen:
-            seen.add(node)
-            yield node
-            todo.extend(following for following, _ in node.next_functions if node not in ends)
 
 
 def _reasons(notes: Sequence[tuple[str, str, int]]) -> str:

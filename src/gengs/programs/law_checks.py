@@ -1,7 +1,5 @@
 """What a draw asks of its law: is it in its domain, does it carry a gradient."""
 
-from __future__ import annotations
-
 __all__ = [
     "base_of",
     "depends_on_parameters",

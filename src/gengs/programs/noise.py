@@ -5,8 +5,6 @@ they are compared or rounded (``floor(rand + p)``, the argmax of ``logits + gumb
 too, of a law that nobody told: such a place is known here, so that it can be named.
 """
 
-from __future__ import annotations
-
 __all__ = ["SOURCES", "Noise"]
 
 from typing import Any
@@ -16,12 +14,10 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from .cut_operations import tensors_in
 
-SOURCES = frozenset(
-    [
-        *("rand", "rand_like", "uniform_", "randn", "randn_like", "normal_", "exponential_"),
-        *("log_normal_", "cauchy_"),
-    ]
-)
+SOURCES = {
+    *("rand", "rand_like", "uniform_", "randn", "randn_like", "normal_", "exponential_"),
+    *("log_normal_", "cauchy_"),
+}
 
 
 class Noise:

@@ -6,8 +6,6 @@ stay 0, that is an error, which the path cannot tell from the other case while t
 it is said how often it was done.
 """
 
-from __future__ import annotations
-
 __all__ = ["PathRule", "say_what_was_held"]
 
 from collections.abc import Sequence

@@ -35,13 +35,10 @@ References:
     | https://arxiv.org/abs/1506.05254
 """
 
-from __future__ import annotations
-
 __all__ = ["Program", "differentiable"]
 
 import weakref
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -49,8 +46,7 @@ from torch.distributions import Distribution
 
 from ..draws.rsample import refuse_settings_of_expect
 from ..estimators import REINFORCE, RLOO
-from .block_stack import blocks, enter, leave, outermost, quiet
-from .credit import credited, require_replicates
+from .block_stack import BLOCKS, outermost, quiet
 from .cut_report import CutReport
 from .law_checks import (
     base_of,
@@ -62,35 +58,8 @@ from .law_checks import (
 from .path_rule import PathRule, say_what_was_held
 from .sample_patch import patch_laws, restore_laws
 from .sample_site import Plain, Site, where
-from .score_rule import ScoreRule, say_what_never_leaves
+from .score_rule import ScoreRule, credited, require_replicates, say_what_never_leaves
 from .torch_mode import ProgramMode
-
-
-def differentiable(
-    by: Any = None, *, validate_args: bool | None = None, absorbing: bool = True
-) -> Program:
-    """A block whose discrete draws carry gradients.
-
-    Args:
-        by: The rule of its draws: an estimator that :func:`gengs.rsample` takes, ``MidCDF()`` by
-            default; or ``RLOO()`` or ``REINFORCE()``, the score function.
-        validate_args: Whether to check the parameters at each draw, at the price of one look at
-            their values; on by default.
-        absorbing: Whether a count stays put where earlier draws have ended what it counts; with
-            ``False`` it moves by the whole one-sided slope, as :func:`gengs.rsample` does.
-
-    Example:
-        >>> import gengs
-        >>> theta = torch.tensor(0.3, requires_grad=True)
-        >>> with differentiable() as program:
-        ...     infected = torch.full((1000,), 10.0)
-        ...     for _ in range(5):
-        ...         infected = infected + torch.poisson(theta * infected)
-        >>> program.loss(infected).mean().backward()
-        >>> bool((theta.grad / (50 * 1.3**4) - 1).abs() < 0.1), len(program.sites)
-        (True, 5)
-    """
-    return Program(by, __debug__ if validate_args is None else validate_args, absorbing)
 
 
 class Program:
@@ -118,32 +87,28 @@ class Program:
         self._around: tuple[Program, ...] = ()
         self._used = False
 
-    def __enter__(self) -> Program:
+    def __enter__(self) -> Self:
         if self._used:
             raise RuntimeError("a program runs once; open a new block by gengs.differentiable().")
         require_reverse_mode()
         self._used = True
-        self._around = blocks()
+        self._around = BLOCKS.get()
         self.mode = self._around[0].mode if self._around else ProgramMode(self.report)
-        enter(self)
+        BLOCKS.set((*self._around, self))
         patch_laws()
         if not self._around:
             self.mode.__enter__()
             weakref.finalize(self, self.mode.stop).atexit = False
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         try:
             if not self._around:
-                self.mode.__exit__(kind, error, trace)
+                self.mode.__exit__(*error)
         finally:  # nothing of a block outlives it
             restore_laws()
-            leave(self)
+            if self in (around := BLOCKS.get()):  # and what was started inside and never ended
+                BLOCKS.set(around[: around.index(self)])
 
     @property
     def sites(self) -> tuple[Site, ...]:
@@ -234,3 +199,30 @@ class Program:
                 f"program.{name} belongs to the outermost block, which sees all draws; this one is "
                 "inside another."
             )
+
+
+def differentiable(
+    by: Any = None, *, validate_args: bool | None = None, absorbing: bool = True
+) -> Program:
+    """A block whose discrete draws carry gradients.
+
+    Args:
+        by: The rule of its draws: an estimator that :func:`gengs.rsample` takes, ``MidCDF()`` by
+            default; or ``RLOO()`` or ``REINFORCE()``, the score function.
+        validate_args: Whether to check the parameters at each draw, at the price of one look at
+            their values; on by default.
+        absorbing: Whether a count stays put where earlier draws have ended what it counts; with
+            ``False`` it moves by the whole one-sided slope, as :func:`gengs.rsample` does.
+
+    Example:
+        >>> import gengs
+        >>> theta = torch.tensor(0.3, requires_grad=True)
+        >>> with differentiable() as program:
+        ...     infected = torch.full((1000,), 10.0)
+        ...     for _ in range(5):
+        ...         infected = infected + torch.poisson(theta * infected)
+        >>> program.loss(infected).mean().backward()
+        >>> bool((theta.grad / (50 * 1.3**4) - 1).abs() < 0.1), len(program.sites)
+        (True, 5)
+    """
+    return Program(by, __debug__ if validate_args is None else validate_args, absorbing)

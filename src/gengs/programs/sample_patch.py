@@ -5,8 +5,6 @@ closes. A wrapper does nothing in a thread without a block, under the user's ``n
 the library's own code; what a law does under its own ``no_grad`` never shows.
 """
 
-from __future__ import annotations
-
 __all__ = ["patch_laws", "restore_laws"]
 
 import copy
@@ -20,7 +18,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.utils.checkpoint import CheckpointFunction
 
-from .block_stack import blocks, captures, current
+from .block_stack import BLOCKS, captures, current
 from .torch_mode import draw_geometric
 
 _lock = threading.Lock()
@@ -97,7 +95,7 @@ def _differentiable_geometric(self: Tensor, p: Any, **kwargs: Any) -> Tensor:
 
 def _refused_checkpoint(*args: Any) -> Any:
     """The reentrant checkpoint runs a step under ``no_grad``, and later again outside the block."""
-    if not blocks():
+    if not BLOCKS.get():
         return _checkpoint(*args)
     raise RuntimeError(
         "torch.utils.checkpoint in a gengs.differentiable() block would run its step again "

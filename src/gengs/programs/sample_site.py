@@ -1,7 +1,5 @@
 """A sample site: one draw of a program, and the line that made it."""
 
-from __future__ import annotations
-
 __all__ = ["Plain", "Site", "asked_by_library", "by_line", "place_of", "warn_at", "where"]
 
 import os

@@ -1,4 +1,13 @@
-"""The score rule: a draw is a plain number, and its log-probability waits for the cost.
+r"""The score rule: a draw is a plain number, and its log-probability waits for the costs.
+
+For replicate r, a draw whose log-probability is :math:`\ell_r` and the costs :math:`R_r` that came
+after it,
+
+.. math:: \nabla \ell_r \Big( R_r - \frac{1}{m - 1} \sum_{s \ne r} R_s \Big)
+
+is unbiased: what was paid before the draw does not depend on it, and neither do other replicates. A
+draw that all replicates share moves all of their costs, so it is credited with their mean and has
+no baseline.
 
 **Boundaries.** A draw never leaves a value that is sure (a rate of 0, a probability of 0 or 1). The
 one-sided derivative of an expectation is a difference of costs there, of which a draw shows one
@@ -6,11 +15,10 @@ side only: the score has no part in it. That is an error only if the parameter w
 boundary: a rate ``theta * infected`` stays 0 where nobody is infected, whatever ``theta``.
 """
 
-from __future__ import annotations
-
-__all__ = ["ScoreRule", "say_what_never_leaves"]
+__all__ = ["ScoreRule", "credited", "require_replicates", "say_what_never_leaves"]
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -18,10 +26,11 @@ from torch import Tensor
 from torch.distributions import Binomial, Distribution, Poisson, TransformedDistribution
 
 from ..distributions.tracing import tensors_of
+from ..draws.once_differentiable import OnceDifferentiable
 from ..draws.own_laws import has_own_pmf, is_the_law
 from ..estimators import RLOO, BoundaryWarning
+from ..estimators.checked_cost import graph_of
 from ..estimators.factors import Factors
-from .cut_report import nodes_behind
 from .law_checks import base_of, depends_on_parameters
 from .sample_site import Plain, Site, by_line, warn_at
 
@@ -102,8 +111,7 @@ def say_what_never_leaves(sites: Sequence[Site]) -> None:
     """Warn of lines whose parameters would leave a boundary, if the draws could."""
     for group in by_line(site for site in sites if site.edge is not None):
         total = torch.stack([site.edge for site in group if site.edge is not None]).sum()
-        nodes = nodes_behind([total.grad_fn])
-        leaves = [node.variable for node in nodes if hasattr(node, "variable")]
+        leaves = [node.variable for node in graph_of(total) if hasattr(node, "variable")]
         slopes = torch.autograd.grad(total, leaves, retain_graph=True) if leaves else ()
         for site in group:
             site.edge = None
@@ -115,3 +123,78 @@ def say_what_never_leaves(sites: Sequence[Site]) -> None:
                 "one-sided derivative there; the path has it.",
                 BoundaryWarning,
             )
+
+
+def credited(costs: Sequence[Tensor], last: Tensor | None, sites: Sequence[Site]) -> Tensor:
+    """The sum of all costs, one number per replicate, with the gradient of the score draws.
+
+    ``costs`` arrived while the program ran, ``last`` in the end.
+    """
+    parts = [*costs, *([last] if last is not None else [])]
+    parts = [p if p.is_floating_point() else p.to(torch.get_default_dtype()) for p in parts]
+    total = torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]
+    returns = list(accumulate(part.detach() for part in reversed(parts)))[::-1]  # from each on
+    alone = total.numel() == 1  # one run of the program: nothing to share, nothing to compare
+    groups: dict[Any, list[Tensor]] = {}  # draws that have the same costs to their credit
+    for site in sites:
+        site.shared = not alone and (not site.shape or site.shape[0] != len(total))
+        if site.log_prob is not None and site.epoch < len(returns):  # else nothing was paid after
+            score = site.log_prob.sum() if site.shared or alone else site.log_prob
+            groups.setdefault((site.epoch, site.baseline, site.shared), []).append(score)
+    terms = []
+    for (epoch, baseline, shared), scores in groups.items():
+        after = returns[epoch]
+        if shared:
+            after = after.mean()
+        elif baseline:
+            after = after - (after.sum() - after) / (len(after) - 1)
+        terms.append(torch.stack(scores).sum(0) * after)
+    return total + _Score.apply(sum(terms[1:], terms[0])) if terms else total
+
+
+class _Score(torch.autograd.Function):
+    """Zero, whose gradient is that of the surrogate: once, as it is no estimate of the second."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(surrogate: Tensor) -> Tensor:
+        return torch.zeros_like(surrogate)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        result: Tensor = OnceDifferentiable.apply(grad, _NOT_TWICE, *ctx.saved_tensors)
+        return result
+
+
+_NOT_TWICE = (
+    "the score rule of gengs.differentiable has no second derivative: that of its estimate is no "
+    "estimate of the second; the path has one, where its draws have closed forms."
+)
+
+
+def require_replicates(
+    name: str, values: Any, costs: Sequence[Tensor], sites: Sequence[Site]
+) -> None:
+    """Raise where a cost, given to the method ``name``, is not one number per replicate."""
+    if not isinstance(values, Tensor):
+        raise TypeError(f"program.{name} expects a tensor, but got {type(values).__name__}.")
+    firsts = {site.shape[0] for site in sites if site.shape}
+    known = f", {min(firsts)} by its draws" if len(firsts) == 1 else ""
+    expected = (
+        f"program.{name} expects one number per replicate, shape (replicates,){known}, but got "
+        f"shape {tuple(values.shape)}"
+    )
+    if values.dim() > 1:
+        raise ValueError(f"{expected}; average or sum the other dimensions.")
+    alone = values.numel() == 1
+    if not alone and len(firsts) == 1 and len(values) not in firsts:
+        raise ValueError(f"{expected}; the first dimension of a draw counts the replicates.")
+    if costs and values.shape != costs[0].shape:
+        raise ValueError(f"{expected}; earlier costs had {tuple(costs[0].shape)}.")
+    if alone and any(site.baseline for site in sites):
+        raise ValueError(f"{expected}: RLOO needs at least two, REINFORCE() does with one.")

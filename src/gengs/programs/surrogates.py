@@ -6,8 +6,6 @@ number, the surrogate's takes its place, with the same value. Operations without
 comparison, an index) are noted for the report.
 """
 
-from __future__ import annotations
-
 __all__ = ["Surrogates"]
 
 from collections.abc import Callable, Iterator
@@ -19,33 +17,27 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from .cut_operations import tensors_in
 
-_CASTS = frozenset(
-    [
-        *("float", "double", "half", "bfloat16", "to", "type", "type_as"),
-        *("long", "int", "short", "char", "byte"),
-    ]
-)
+_CASTS = {
+    *("float", "double", "half", "bfloat16", "to", "type", "type_as"),
+    *("long", "int", "short", "char", "byte"),
+}
 
-_REARRANGING = frozenset(
-    [
-        *("squeeze", "view", "reshape", "flatten", "ravel", "unsqueeze", "expand", "expand_as"),
-        *("permute", "transpose", "t", "movedim", "swapaxes", "broadcast_to", "repeat", "clone"),
-        *("contiguous", "flip", "roll", "narrow", "select", "tile", "unflatten", "gather"),
-        *("index_select", "take", "take_along_dim", "masked_select", "__getitem__"),
-    ]
-)
+_REARRANGING = {
+    *("squeeze", "view", "reshape", "flatten", "ravel", "unsqueeze", "expand", "expand_as"),
+    *("permute", "transpose", "t", "movedim", "swapaxes", "broadcast_to", "repeat", "clone"),
+    *("contiguous", "flip", "roll", "narrow", "select", "tile", "unflatten", "gather"),
+    *("index_select", "take", "take_along_dim", "masked_select", "__getitem__"),
+}
 """Functions of an index that do not change the categories it stands for."""
 
-_ARITHMETIC = frozenset(
-    [
-        *_CASTS,
-        *_REARRANGING,
-        *("add", "__radd__", "sub", "__rsub__", "mul", "__rmul__", "div", "true_divide", "neg"),
-        *("__rtruediv__", "pow", "square", "sum", "mean", "cumsum", "matmul", "mm", "bmm", "mv"),
-        *("dot", "cat", "stack", "concat", "einsum", "linear", "scatter", "scatter_add"),
-        *("index_add", "repeat_interleave"),
-    ]
-)
+_ARITHMETIC = {
+    *_CASTS,
+    *_REARRANGING,
+    *("add", "__radd__", "sub", "__rsub__", "mul", "__rmul__", "div", "true_divide", "neg"),
+    *("__rtruediv__", "pow", "square", "sum", "mean", "cumsum", "matmul", "mm", "bmm", "mv"),
+    *("dot", "cat", "stack", "concat", "einsum", "linear", "scatter", "scatter_add"),
+    *("index_add", "repeat_interleave"),
+}
 """Functions that may be asked for the surrogates as they were for the integers."""
 
 _INDEX_OF: dict[str, tuple[int, str]] = {
@@ -61,16 +53,13 @@ _INDEX_OF: dict[str, tuple[int, str]] = {
 
 _Function = Callable[..., Tensor]
 _IN_PLACE: dict[str, _Function] = {"add_": torch.add, "sub_": torch.sub, "mul_": torch.mul}
+_AND = ("__and__", "logical_and", "bitwise_and", "__iand__", "__rand__")
+_OR = ("__or__", "logical_or", "bitwise_or", "__ior__", "__ror__")
+_XOR = ("__xor__", "logical_xor", "bitwise_xor", "__ixor__")
 _LOGIC: dict[str, _Function] = {
-    **dict.fromkeys(
-        ("__and__", "logical_and", "bitwise_and", "__iand__", "__rand__"), lambda a, b: a * b
-    ),
-    **dict.fromkeys(
-        ("__or__", "logical_or", "bitwise_or", "__ior__", "__ror__"), lambda a, b: a + b - a * b
-    ),
-    **dict.fromkeys(
-        ("__xor__", "logical_xor", "bitwise_xor", "__ixor__"), lambda a, b: a + b - 2 * a * b
-    ),
+    **dict.fromkeys(_AND, lambda a, b: a * b),
+    **dict.fromkeys(_OR, lambda a, b: a + b - a * b),
+    **dict.fromkeys(_XOR, lambda a, b: a + b - 2 * a * b),
     **dict.fromkeys(("__invert__", "logical_not", "bitwise_not"), lambda a: 1 - a),
 }
 

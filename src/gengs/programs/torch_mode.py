@@ -1,23 +1,27 @@
 """What torch is asked while a block is open: draws are taken over, cut gradients are noted."""
 
-from __future__ import annotations
-
 __all__ = ["ProgramMode", "draw_geometric"]
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
+import torch
 from torch import Tensor
 from torch.distributions import Bernoulli, Binomial, Categorical, Geometric, Normal, Poisson
-from torch.overrides import TorchFunctionMode
+from torch.overrides import (
+    TorchFunctionMode,
+    _get_current_function_mode_stack,
+    _pop_mode,
+    _push_mode,
+)
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from .block_stack import captures, current, in_user_code, quiet
 from .cut_operations import ending, moving, no_derivative, tensors_in
 from .cut_report import CutGradientWarning, CutReport
-from .mode_stack import modes, remove, sink
 from .noise import SOURCES, Noise
-from .sample_site import warn_at
+from .sample_site import Plain, warn_at
 from .score_rule import ScoreRule
 from .surrogates import Surrogates
 
@@ -37,10 +41,11 @@ class ProgramMode(TorchFunctionMode):
         self._smooth: set[str] = set()  # names of functions that were seen to end nothing
         self._open = self._lingers = True
 
-    def __enter__(self) -> ProgramMode:
-        for mode in modes():  # those whose loss was asked for in another thread
+    def __enter__(self) -> Self:
+        # those whose loss was asked for in another thread
+        for mode in _get_current_function_mode_stack():
             if isinstance(mode, ProgramMode) and not (mode._open or mode._lingers):
-                remove(mode)
+                _remove(mode)
         super().__enter__()
         return self
 
@@ -48,7 +53,7 @@ class ProgramMode(TorchFunctionMode):
         """The block has ended."""
         self._open = False
         if self._lingers and error[0] is None:
-            sink(self)
+            _sink(self)
         else:
             self.stop()
 
@@ -56,7 +61,7 @@ class ProgramMode(TorchFunctionMode):
         """Nothing more is to be noted."""
         self._lingers = False
         if not self._open:
-            remove(self)
+            _remove(self)
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
@@ -64,13 +69,15 @@ class ProgramMode(TorchFunctionMode):
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
         if not self._open:
-            return self._after_the_block(func, name, args, kwargs)
+            result = func(*args, **kwargs)
+            noted = self._lingers and in_user_code() and name != "__get__" and name not in _DRAWS
+            return self._noted(name, args, kwargs, result, noisy=False) if noted else result
         if not captures(self):
             return func(*args, **kwargs)
         if name == "__get__":
             return self._attribute(func, args, kwargs)
         if name in _DRAWS:
-            result = _DRAWS[name](func, args, kwargs)
+            result = _DRAWS[name](partial(func, *args, **kwargs), *args, **kwargs)
             if name == "normal" and not result.requires_grad:
                 self.noise.spoil(result)
             return result
@@ -92,12 +99,6 @@ class ProgramMode(TorchFunctionMode):
         if noisy:
             self.noise.spoil(args[0] if name == "__setitem__" else result)
         return result if done else self._noted(name, args, kwargs, result, noisy)
-
-    def _after_the_block(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-        result = func(*args, **kwargs)
-        if self._lingers and in_user_code() and name != "__get__" and name not in _DRAWS:
-            return self._noted(name, args, kwargs, result, noisy=False)
-        return result
 
     def _attribute(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """``x.data``, ``x.T``, ``x.shape``."""
@@ -194,31 +195,56 @@ class ProgramMode(TorchFunctionMode):
         return mask
 
 
-# ------------------------------------------------------------------------ torch's own draws
+# ---------------------------------------------------------------- where a mode stands on the stack
 
 
-def _poisson(func: Any, args: Any, kwargs: Any) -> Tensor:
-    return current().draw(Poisson(args[0], validate_args=False), partial(func, *args, **kwargs))
+def _without(mode: TorchFunctionMode) -> list[TorchFunctionMode]:
+    """Empty this thread's stack; what stood there, the bottom first, without ``mode``.
+
+    torch pops the topmost mode, whoever leaves. Blocks may end in another order than they began (in
+    tasks that take turns), and a mode outlives its block: both take their own mode out, and no
+    other.
+    """
+    popped = [_pop_mode() for _ in _get_current_function_mode_stack()]
+    return [other for other in reversed(popped) if other is not mode]
 
 
-def _binomial(func: Any, args: Any, kwargs: Any) -> Tensor:
-    count, p = args[0], args[1] if len(args) > 1 else kwargs["prob"]
-    return current().draw(Binomial(count, p, validate_args=False), partial(func, *args, **kwargs))
+def _remove(mode: TorchFunctionMode) -> None:
+    """Take ``mode`` off the stack, wherever it stands, if it does."""
+    for kept in _without(mode):
+        _push_mode(kept)
 
 
-def _bernoulli(func: Any, args: Any, kwargs: Any) -> Tensor:
-    if len(args) > 1 or "p" in kwargs or "out" in kwargs:  # a number is no parameter
-        return _without_slope("Bernoulli", func(*args, **kwargs))
-    return current().draw(Bernoulli(args[0], validate_args=False), partial(func, *args, **kwargs))
+def _sink(mode: TorchFunctionMode) -> None:
+    """Put ``mode`` below all others: those that end later find themselves on top."""
+    kept = _without(mode)
+    default = getattr(torch, "_GLOBAL_DEVICE_CONTEXT", None)  # torch wants it at the very bottom
+    bottom = int(bool(kept) and kept[0] is getattr(default, "device_context", None))
+    for each in (*kept[:bottom], mode, *kept[bottom:]):
+        _push_mode(each)
 
 
-def _bernoulli_in_place(func: Any, args: Any, kwargs: Any) -> Tensor:
-    p = args[1] if len(args) > 1 else kwargs.get("p")
+# ------------- torch's own draws, each with what makes it elsewhere and torch's own arguments
+
+
+def _poisson(plain: Plain, input: Tensor, *_: Any, **__: Any) -> Tensor:
+    return current().draw(Poisson(input, validate_args=False), plain)
+
+
+def _binomial(plain: Plain, count: Tensor, prob: Tensor, *_: Any, **__: Any) -> Tensor:
+    return current().draw(Binomial(count, prob, validate_args=False), plain)
+
+
+def _bernoulli(plain: Plain, input: Tensor, p: Any = None, **settings: Any) -> Tensor:
+    if p is not None or "out" in settings:  # a number is no parameter
+        return _without_slope("Bernoulli", plain())
+    return current().draw(Bernoulli(input, validate_args=False), plain)
+
+
+def _bernoulli_in_place(plain: Plain, target: Tensor, p: Any = None, **_: Any) -> Tensor:
     if not isinstance(p, Tensor):
-        result: Tensor = func(*args, **kwargs)
-        return result
-    law = Bernoulli(p.expand(args[0].shape), validate_args=False)
-    return _fill(args[0], law, partial(func, *args, **kwargs))
+        return plain()
+    return _fill(target, Bernoulli(p.expand(target.shape), validate_args=False), plain)
 
 
 def draw_geometric(target: Tensor, p: Tensor, plain: Any) -> Tensor:
@@ -229,30 +255,26 @@ def draw_geometric(target: Tensor, p: Tensor, plain: Any) -> Tensor:
     return _fill(target, law, lambda: plain(target, number) - 1, shift=1)
 
 
-def _fill(target: Tensor, law: Any, plain: Any, shift: int = 0) -> Tensor:
+def _fill(target: Tensor, law: Any, plain: Plain, shift: int = 0) -> Tensor:
     drawn = current().draw(law, lambda: plain().clone())
     with quiet():
         return target.copy_(drawn + shift)
 
 
-def _normal(func: Any, args: Any, kwargs: Any) -> Tensor:
+def _normal(plain: Plain, mean: Any = 0.0, std: Any = 1.0, *_: Any, **__: Any) -> Tensor:
     """``torch.normal``, whose gradient torch takes to be 0."""
-    given = {"mean": 0.0, "std": 1.0, **dict(zip(("mean", "std"), args, strict=False)), **kwargs}
-    if next(moving((given["mean"], given["std"])), None) is None:
-        result: Tensor = func(*args, **kwargs)
-        return result
-    law = Normal(given["mean"], given["std"], validate_args=False)
-    return current().draw(law, partial(func, *args, **kwargs), name="torch.normal")
+    if next(moving((mean, std)), None) is None:
+        return plain()
+    return current().draw(Normal(mean, std, validate_args=False), plain, name="torch.normal")
 
 
-def _multinomial(func: Any, args: Any, kwargs: Any) -> Tensor:
+def _multinomial(
+    plain: Plain, input: Tensor, num_samples: int = 1, replacement: bool = False, **_: Any
+) -> Tensor:
     """Indices of rows of weights: ``(*batch, num_samples)``."""
-    program, weights, name = current(), args[0], "torch.multinomial"
-    settings = dict(zip(("num_samples", "replacement"), args[1:], strict=False)) | kwargs
-    draws = settings.get("num_samples", 1)
-    plain = partial(func, *args, **kwargs)
-    if settings.get("replacement", False) or draws <= 1:
-        shape = (*weights.shape[:-1], draws, weights.shape[-1])
+    program, weights, name = current(), input, "torch.multinomial"
+    if replacement or num_samples <= 1:
+        shape = (*weights.shape[:-1], num_samples, weights.shape[-1])
         law = Categorical(weights.unsqueeze(-2).expand(shape), validate_args=False)
         return program.draw(law, plain, name=name)
     if not isinstance(program.rule, ScoreRule) or not weights.requires_grad:
@@ -281,7 +303,7 @@ def _without_slope(name: str, drawn: Tensor) -> Tensor:
     return drawn
 
 
-_DRAWS = {
+_DRAWS: dict[str, Callable[..., Tensor]] = {
     "poisson": _poisson,
     "binomial": _binomial,
     "bernoulli": _bernoulli,

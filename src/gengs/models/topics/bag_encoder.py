@@ -9,8 +9,6 @@ Few words of the vocabulary are in any one document: the first layer adds up the
 are, which takes a third of the time of a matrix product.
 """
 
-from __future__ import annotations
-
 __all__ = ["ACTIVATIONS", "BagEncoder"]
 
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Arrays, data frames and SciPy matrices are checked whole, by scikit-learn's rule
 may be on disk and larger than memory, is checked batch by batch as it is read.
 """
 
-from __future__ import annotations
-
 __all__ = ["column_words", "read_counts_of", "warn_of_fractions"]
 
 import warnings
@@ -20,15 +18,10 @@ from ...data.text.sparse_rows import CompressedRows
 
 
 def read_counts_of(model: Any, X: Any, reset: bool) -> CompressedRows:
-    """Documents by rows.
+    """The documents that a user gave to a model, by rows.
 
-    Args:
-        model: Whose documents they are.
-        X: What a user gave.
-        reset: Whether the model notes how many words there are, and which.
-
-    Raises:
-        ValueError: If there are other words than the model has seen, or no counts.
+    With ``reset`` the model notes how many words there are, and which; else other words than it has
+    seen, like what is no count, are a ``ValueError``.
     """
     if hasattr(X, "indptr") and not scipy.sparse.issparse(X):
         counts = X

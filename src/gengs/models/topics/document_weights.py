@@ -11,8 +11,6 @@ document counts for more than ten typical ones; and in the frequencies to begin 
 the weights that they have in the loss.
 """
 
-from __future__ import annotations
-
 __all__ = ["TopicWeights", "document_weights", "starting_shares", "typical_length"]
 
 from collections.abc import Iterator
@@ -32,13 +30,7 @@ _CHUNK = 1 << 16
 
 
 def document_weights(lengths: Tensor, kind: TopicWeights, typical: float) -> Tensor:
-    """What each document's loss is multiplied with, ``(B,)``.
-
-    Args:
-        lengths: How many words each document has, ``(B,)``.
-        kind: What counts the same.
-        typical: The length of a typical document.
-    """
+    """What the loss of documents of these lengths is multiplied with, ``(B,)``."""
     if kind not in get_args(TopicWeights):
         options = " or ".join(get_args(TopicWeights))
         raise ValueError(f"expected `weigh` to be {options}, but got {kind!r}.")

@@ -14,10 +14,9 @@ tilted      2: slope a and curvature b           :math:`q(k) \propto p(k)\,
 
 with :math:`d_k = (k - \lambda_0) / \sqrt{\lambda_0}` and :math:`\lambda_0` the rate at the start.
 
-A Poisson posterior is as wide as its mean: it can say "about nine", never "nine, surely". An
-implicit one can say anything, and has n numbers to fit for each latent and document. The tilted one
-can move and narrow the prior, and no more: on a small corpus it generalises best. All of them
-contain the prior itself, so a latent that is not needed costs nothing.
+The families are those of :mod:`gengs.models.count_latents`. On a small corpus the tilted one
+generalises best, as it can move and narrow the prior, and no more. All of them contain the prior
+itself, so a latent that is not needed costs nothing.
 
 A **large rate** makes a Poisson latent expressive: relative to its spread :math:`\sqrt\lambda` the
 atoms lie closer, and the same divergence buys more information. As :math:`\lambda \to \infty` the
@@ -34,12 +33,10 @@ References:
     | Deep Exponential Families (Ranganath et al., 2015), https://arxiv.org/abs/1411.2581
 """
 
-from __future__ import annotations
-
 __all__ = ["PoissonLayer", "PositiveLinear", "PosteriorFamily", "check_rate"]
 
 import math
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor, nn
@@ -48,9 +45,7 @@ from torch.nn.functional import linear, softplus
 
 from ...distributions.finite import Finite
 from ...distributions.truncation import truncate
-
-PosteriorFamily = Literal["explicit", "implicit", "tilted"]
-"""How raw numbers become a posterior."""
+from ..count_latents import PosteriorFamily
 
 # exp(-60) is a rate of zero for every purpose, exp(20) more than any count
 _LOG_RATES = (-60.0, 20.0)
@@ -59,18 +54,11 @@ _SLOPE = 3.0
 
 
 class PoissonLayer(nn.Module):
-    """The laws of one layer of D counts.
+    """The laws of one layer of D counts, whose prior has this rate: at first, if it is learned.
 
-    Args:
-        size: The number D of counts.
-        rate: The prior's rate, at the beginning if it is learned.
-        level: Truncate all laws to this many atoms; ``None`` leaves them whole (explicit
-            posteriors only).
-        posterior: The family of the posterior.
-        learn_rate: Learn a rate of each count's prior (empirical Bayes).
+    A ``level`` truncates all laws to so many atoms; ``None`` leaves them whole (explicit posteriors
+    only). To learn a rate of each count's prior is empirical Bayes.
     """
-
-    atoms: Tensor
 
     def __init__(
         self,
@@ -89,10 +77,9 @@ class PoissonLayer(nn.Module):
             raise ValueError(
                 f"expected a `level` of atoms for the {posterior} posterior, got none."
             )
-        self.size, self.level, self.posterior_family = size, level, posterior
-        self.start_rate = rate
+        self.size, self.level, self.posterior_family, self.start_rate = size, level, posterior, rate
         self.log_rate = nn.Parameter(torch.full((size,), math.log(rate)), requires_grad=learn_rate)
-        self.register_buffer("atoms", torch.arange(float(level or 0)), persistent=False)
+        self.atoms: Tensor = nn.Buffer(torch.arange(float(level or 0)), persistent=False)
 
     @property
     def width(self) -> int:
@@ -114,12 +101,7 @@ class PoissonLayer(nn.Module):
         return self.poisson(self.log_rate.exp() if rate is None else rate)
 
     def posterior(self, raw: Tensor, prior: Distribution) -> Distribution:
-        """The posterior of raw numbers ``(*, D * width)``, of batch shape ``(*, D)``.
-
-        Args:
-            raw: What the network wrote.
-            prior: The prior that an implicit or a tilted posterior starts from.
-        """
+        """The posterior ``(*, D)`` of raw numbers ``(*, D * width)``, starting from the prior."""
         raw = raw.unflatten(-1, (self.size, self.width))
         if self.posterior_family == "explicit" or not isinstance(prior, Finite):
             log_rate = raw.squeeze(-1) + math.log(self.start_rate)
@@ -143,15 +125,10 @@ class PoissonLayer(nn.Module):
 
 
 def check_rate(rate: float, level: int | None, name: str = "rate") -> None:
-    """Raise where a prior of this rate makes no sense on this many atoms.
+    """Raise where a prior of this rate makes no sense on ``level`` atoms (``None`` for all).
 
     From the last atom on, a rate's own value is lost: more than half of the mass lies there, and
-    every such prior is nearly the same one.
-
-    Args:
-        rate: Of the prior.
-        level: The number of atoms, or ``None`` for all.
-        name: What the setting is called where it was given.
+    every such prior is nearly the same one. The setting is called ``name`` where it was given.
     """
     if not 0 < rate < math.inf:
         raise ValueError(f"expected a positive, finite `{name}`, but got {rate}.")

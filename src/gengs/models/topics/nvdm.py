@@ -13,17 +13,16 @@ References:
     | https://arxiv.org/abs/1511.06038
 """
 
-from __future__ import annotations
-
 __all__ = ["NVDM"]
 
 import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution, Normal, kl_divergence
 
+from ...estimators.base import positive_integer
 from ...estimators.temperature import Schedule
 from .bag_encoder import BagEncoder
-from .topic_network import Draw, Layers, Rows, TopicNetwork
+from .topic_network import Rows, TopicNetwork
 from .word_decoder import WordDecoder, WordLaw
 
 _PRIOR = Normal(0.0, 1.0)
@@ -53,26 +52,19 @@ class NVDM(TopicNetwork):
     ) -> None:
         decoder = WordDecoder(topics, encoder.words, unigram, law=words)
         super().__init__(encoder, decoder, kl_weight)
-        if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
-            raise ValueError(f"expected a positive integer `samples`, but got {samples!r}.")
-        self.samples = samples
+        self.samples = positive_integer("", "samples", samples)
         self.head = nn.Linear(encoder.features, 2 * topics)
 
-    def _posterior(self, features: Tensor) -> Normal:
+    def laws(self, k: int, above: Tensor | None, features: Tensor) -> tuple[Distribution, ...]:
+        """The posterior and the standard normal prior; there is one layer."""
         mean, log_variance = self.head(features).chunk(2, -1)
-        return Normal(mean, (log_variance / 2).exp())
+        return Normal(mean, (log_variance / 2).exp()), _PRIOR
 
     def loss(self, counts: Tensor, kl_weight: float | None = None) -> Tensor:
         """The negative ELBO of reparameterised draws, one number per document."""
-        q = self._posterior(self.encoder(counts))
+        q, p = self.laws(0, None, self.encoder(counts))
         cost = self.decoder.cost(counts, q.rsample(torch.Size([self.samples])))  # (S, B)
-        return cost.mean(0) + self._weight(kl_weight) * kl_divergence(q, _PRIOR).sum(-1)
-
-    def posterior_draws(self, features: Tensor, samples: int, draw: Draw) -> tuple[Tensor, Layers]:
-        """Draws from the posterior; there is one layer."""
-        q = self._posterior(features)
-        z = draw(q, samples)
-        return z, [(q, _PRIOR, z)]
+        return cost.mean(0) + self._weight(kl_weight) * kl_divergence(q, p).sum(-1)
 
     @staticmethod
     def common_draws(law: Distribution, samples: int) -> Tensor:
@@ -83,7 +75,3 @@ class NVDM(TopicNetwork):
     def rows_of_means(self) -> list[tuple[nn.Parameter, Rows]]:
         """The first half of the head's outputs."""
         return [(p, lambda tensor: tensor[: len(tensor) // 2]) for p in self.head.parameters()]
-
-    def means(self, features: Tensor, layer: int = -1) -> Tensor:
-        """The posterior means, ``(B, D)``; there is one layer."""
-        return self._posterior(features).mean

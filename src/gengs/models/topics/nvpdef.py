@@ -45,8 +45,6 @@ Example:
     (torch.Size([8]), torch.Size([8, 20]))
 """
 
-from __future__ import annotations
-
 __all__ = ["NVPDEF", "Stack"]
 
 from collections.abc import Sequence
@@ -55,13 +53,14 @@ from typing import Literal, cast, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution, Independent, kl_divergence
+from torch.distributions import Distribution, kl_divergence
 
-from ...estimators.base import Estimator, as_in_training
+from ...estimators.base import Estimator
 from ...estimators.temperature import Schedule
+from ..latent_model import expected_cost
 from .bag_encoder import BagEncoder
 from .layers import PoissonLayer, PositiveLinear, PosteriorFamily, check_rate
-from .topic_network import Draw, Layers, Rows, TopicNetwork
+from .topic_network import Rows, TopicNetwork
 from .word_decoder import WordDecoder, WordLaw
 
 Stack = Literal["chain", "mean-field", "generative"]
@@ -116,15 +115,13 @@ class NVPDEF(TopicNetwork):
         last, rate = sizes[-1], rates[-1]
         decoder = WordDecoder(last, encoder.words, unigram, rate, rate**0.5, words)
         super().__init__(encoder, decoder, kl_weight)
-        self.stack = stack
+        self.stack, self.depth, self.feeds_means = stack, len(sizes), stack == "mean-field"
         self.layers = nn.ModuleList(
             PoissonLayer(size, rate, level, posterior, learn_rates)
             for size, rate in zip(sizes, rates, strict=True)
         )
         # rates that feed rates leave one expectation, that of the last layer
-        self.estimators = nn.ModuleList(
-            _one_each(estimator, 1 if stack == "mean-field" else len(sizes))
-        )
+        self.estimators = nn.ModuleList(_one_each(estimator, 1 if self.feeds_means else len(sizes)))
         self.heads = nn.ModuleList(self._head(k, posterior) for k in range(len(sizes)))
         # the positive maps from layer to layer: of posteriors, or of the generative prior
         maps = (stack == "generative" or posterior == "explicit") and len(sizes) > 1
@@ -169,76 +166,28 @@ class NVPDEF(TopicNetwork):
         """What training minimises, one number per document, with the estimators' gradient.
 
         In ``eval()`` mode, and without gradients, the estimators use exact draws.
-
-        Args:
-            counts: Word counts, ``(B, V)``.
-            kl_weight: The weight of the divergences, instead of the model's own.
         """
-        features = self.encoder(counts)
-        own = [cast(Estimator, estimator) for estimator in self.estimators]
-        return self._descend(0, None, features, counts, self._weight(kl_weight), own)
+        return self._descend(0, None, self.encoder(counts), counts, self._weight(kl_weight))
 
     def _descend(
-        self,
-        k: int,
-        above: Tensor | None,
-        features: Tensor,
-        counts: Tensor,
-        weight: float,
-        estimators: Sequence[Estimator],
+        self, k: int, above: Tensor | None, features: Tensor, counts: Tensor, weight: float
     ) -> Tensor:
         """The estimated cost of layers k and below, ``(*, B)``."""
         q, p = self.laws(k, above, features)
-        last = k == len(self.layers) - 1
-        if self.stack == "mean-field" and not last:
-            below = self._descend(k + 1, q.mean, features, counts, weight, estimators)
+        last = k == self.depth - 1
+        if self.feeds_means and not last:
+            below = self._descend(k + 1, q.mean, features, counts, weight)
             return below + weight * kl_divergence(q, p).sum(-1)
-        estimator = estimators[0 if self.stack == "mean-field" else k]
-        multi_sample = estimator.objective == "multi-sample bound"
+        estimator = cast(Estimator, self.estimators[0 if self.feeds_means else k])
 
         def cost(z: Tensor) -> Tensor:
             if last:
-                value = self.decoder.cost(counts, z)
-            else:
-                value = self._descend(k + 1, z, features, counts, weight, estimators)
-            if multi_sample:  # its cost is the whole negative log-weight
-                value = value + weight * (q.log_prob(z) - p.log_prob(z)).sum(-1)
-            return value
+                return self.decoder.cost(counts, z)
+            return self._descend(k + 1, z, features, counts, weight)
 
         # what a learned baseline sees; the draws of the layers above are not for it
         context = torch.log1p(counts) if k == 0 else None
-        expected = estimator.expect(cost, Independent(q, 1), context=context)
-        return expected if multi_sample else expected + weight * kl_divergence(q, p).sum(-1)
-
-    def training_value(self, counts: Tensor) -> Tensor:
-        """The estimators' own value of the loss, with the full divergence and no gradient.
-
-        For a relaxation it is the *relaxed* "negative ELBO", which is no bound, and the number that
-        papers print; for VIMCO the multi-sample bound; for the others one more draw of the bound.
-        """
-        with as_in_training(self.estimators):
-            return self.loss(counts, kl_weight=1.0).detach()
-
-    # ---------------------------------------------------------------- evaluation, by exact draws
-
-    def posterior_draws(self, features: Tensor, samples: int, draw: Draw) -> tuple[Tensor, Layers]:
-        """Ancestral draws: of the first layer ``samples``, of the others one for each of them."""
-        above: Tensor | None = None
-        layers: Layers = []
-        for k in range(len(self.layers)):
-            q, p = self.laws(k, above, features)
-            first = len(q.batch_shape) == 2
-            z = draw(q, samples) if first else draw(q, 1).squeeze(0)  # (S, B, D)
-            layers.append((q, p, z))
-            above = q.mean if self.stack == "mean-field" else z
-        return layers[-1][2], layers
-
-    def means(self, features: Tensor, layer: int = -1) -> Tensor:
-        """The posterior means of a layer, ``(B, D)``; layers above it are at their means."""
-        above: Tensor | None = None
-        for k in range(range(len(self.layers))[layer] + 1):
-            above = self.laws(k, above, features)[0].mean
-        return above  # type: ignore[return-value]
+        return expected_cost(estimator, cost, q, p, weight, context)
 
     def rows_of_means(self) -> list[tuple[nn.Parameter, Rows]] | None:
         """The first raw number of each topic moves its mean: the slope, or the rate's logarithm."""
@@ -264,8 +213,4 @@ def _one_each(estimator: Estimator | Sequence[Estimator], layers: int) -> list[E
             f"NVPDEF expects a gengs estimator, or one for each of {layers} layers, as "
             f"`estimator`, but got {estimator!r}."
         )
-    return (
-        given
-        if len(given) == layers
-        else [given[0], *(deepcopy(given[0]) for _ in range(layers - 1))]
-    )
+    return given if len(given) == layers else [given[0], *map(deepcopy, given * (layers - 1))]

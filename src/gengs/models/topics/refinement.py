@@ -30,9 +30,7 @@ References:
     | Some Guidelines and Guarantees for Common Random Numbers (Glasserman & Yao, 1992)
 """
 
-from __future__ import annotations
-
-__all__ = ["common_draws", "refined"]
+__all__ = ["common_draws", "fold_rng", "refined"]
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -55,13 +53,9 @@ _VALLEY = 0.01
 
 
 def refined(bound: Callable[[Tensor], Tensor], features: Tensor, steps: int) -> Tensor:
-    """Features with a smaller bound, document by document.
+    """Features ``(B, H)`` with a smaller bound, document by document.
 
-    Args:
-        bound: Features ``(B, H)`` to the negative bound of each document ``(B,)``, differentiable;
-            it may be an estimate.
-        features: Where to start.
-        steps: How many steps to make.
+    The negative ``bound``, ``(B,)``, is differentiable in the features, and may be an estimate.
     """
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
         raise ValueError(f"expected a non-negative integer number of steps, but got {steps!r}.")
@@ -78,7 +72,7 @@ def refined(bound: Callable[[Tensor], Tensor], features: Tensor, steps: int) -> 
         for step in range(steps):
             adam.param_groups[0]["lr"] = _STEP * (1 - step / steps)
             # of the features alone: the model's parameters keep the gradients they have
-            with _noise(step):
+            with fold_rng(step):
                 (grad,) = torch.autograd.grad(bound(origin + unit * way).sum(), way)
             way.grad = grad.nan_to_num(0.0, 0.0, 0.0)  # of a diverged model nothing is refined
             adam.step()
@@ -86,30 +80,26 @@ def refined(bound: Callable[[Tensor], Tensor], features: Tensor, steps: int) -> 
     gain = torch.zeros(len(start), device=start.device)
     with torch.no_grad():
         for turn in range(steps, steps + _COMPARISONS):
-            with _noise(turn):
+            with fold_rng(turn):
                 before = bound(start)
-            with _noise(turn):
+            with fold_rng(turn):
                 gain = gain + (before - bound(moved))
     return torch.where((gain > 0).unsqueeze(-1), moved, start)
 
 
 @contextmanager
-def _noise(turn: int) -> Iterator[None]:
-    """The random numbers of a turn, the same in every call; torch's generator stays as it was."""
+def fold_rng(seed: int) -> Iterator[None]:
+    """The processor's random numbers from a seed on; torch's generator stays as it was."""
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(turn)  # the processor's alone
+        torch.default_generator.manual_seed(seed)
         yield
 
 
 def common_draws(law: Distribution, samples: int) -> Tensor:
-    """Exact draws with the mid-CDF gradient, from uniforms that all documents share.
+    """Exact draws ``(S, *, B, D)`` with the mid-CDF gradient, from uniforms that documents share.
 
-    Args:
-        law: Of batch shape ``(*, B, D)``: documents are the last dimension but one.
-        samples: How many; several are stratified, in antithetic pairs.
-
-    Returns:
-        Draws that move with the law's parameters, ``(S, *, B, D)``.
+    The law has batch shape ``(*, B, D)``: documents are the last dimension but one. Several draws
+    are stratified, in antithetic pairs.
     """
     law = law if isinstance(law, Finite) else truncate(law, tolerance=1e-6)
     probs = law.probs.expand(*law.batch_shape, law.num_atoms)  # (*, B, D, n)

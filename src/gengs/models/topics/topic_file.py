@@ -5,8 +5,6 @@ read as data: nothing in it is executed. The optimiser's memory is not kept; ``p
 ``load`` starts it afresh.
 """
 
-from __future__ import annotations
-
 __all__ = ["load_topic_model", "save_topic_model"]
 
 import hashlib
@@ -70,9 +68,7 @@ def _digest(facts: dict[str, Any], tensors: dict[str, Any]) -> str:
 def load_topic_model(kind: type[Model], path: Path, instead: dict[str, Any]) -> Model:
     """Read a model that :func:`save_topic_model` wrote, with some settings replaced.
 
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is damaged or something else, or if a setting cannot be replaced.
+    What is damaged, something else, or cannot be replaced is a ``ValueError``.
     """
     from safetensors import SafetensorError, safe_open
 

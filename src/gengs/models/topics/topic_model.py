@@ -14,8 +14,6 @@ Underneath is :class:`gengs.models.NVPDEF`: each topic is a Poisson count, a net
 posterior, and the gradient passes through exact draws by the mid-CDF estimator.
 """
 
-from __future__ import annotations
-
 __all__ = ["TopicModel"]
 
 from collections.abc import Callable, Sequence
@@ -36,11 +34,12 @@ from .count_input import column_words, read_counts_of, warn_of_fractions
 from .document_weights import TopicWeights, starting_shares
 from .layers import PosteriorFamily
 from .nvpdef import NVPDEF, Stack
+from .refinement import fold_rng
 from .topic_activity import measure_activity, notes, proportions_of, strongest_topics
 from .topic_defaults import DEFAULTS
-from .topic_perplexity import Perplexity, completion, perplexity
+from .topic_perplexity import completion, perplexity
 from .topic_settings import CONSTRAINTS, NETWORK, settings_of
-from .topic_training import TopicFit, fold_rng, in_order, unchanged_by_failure
+from .topic_training import TopicFit, in_order, unchanged_by_failure
 from .topic_words import Branch, Topic, branches, top_words
 from .word_decoder import WordLaw
 
@@ -277,14 +276,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         if per not in ("document", "corpus"):
             raise ValueError(f"expected `per` to be 'document' or 'corpus', but got {per!r}.")
-        found = self._perplexity(X, n_draws, given)
-        return found.document if per == "document" else found.corpus
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Minus the logarithm of the per-document perplexity: larger is better."""
-        return -float(np.log(self._perplexity(X).document))
-
-    def _perplexity(self, X: Any, n_draws: int | None = None, given: Any = None) -> Perplexity:
         check_is_fitted(self, "network_")
         counts = read_counts_of(self, X, reset=False)
         warn_of_fractions(counts)
@@ -292,11 +283,17 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         of = settings_of(self, **self._built, **({} if n_draws is None else {"n_draws": n_draws}))
         with fold_rng(self.trainer_.seed + 1):  # the same draws each time
             if given is None:
-                return perplexity(self.network_, in_order(counts), of.n_draws, of.n_refine)
-            seen = read_counts_of(self, given, reset=False)
-            check_consistent_length(seen, counts)
-            pairs = zip(in_order(seen), in_order(counts), strict=True)
-            return completion(self.network_, pairs, of.n_draws, of.n_refine)
+                found = perplexity(self.network_, in_order(counts), of.n_draws, of.n_refine)
+            else:
+                seen = read_counts_of(self, given, reset=False)
+                check_consistent_length(seen, counts)
+                pairs = zip(in_order(seen), in_order(counts), strict=True)
+                found = completion(self.network_, pairs, of.n_draws, of.n_refine)
+        return found.document if per == "document" else found.corpus
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the logarithm of the per-document perplexity: larger is better."""
+        return -float(np.log(self.perplexity(X)))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one file: safetensors, with the settings as JSON inside.

@@ -1,47 +1,34 @@
 r"""What every topic model of this library can be asked, the same for all.
 
-A document is a row of word counts :math:`n_w`; its latent topics are :math:`z`. The negative
-evidence lower bound
+A document is a row of word counts :math:`n_w`; its latent topics are :math:`z`, and
 
-.. math::
-    -\mathrm{ELBO}(d) = E_{q(z|d)}\Big[-\sum_w n_w \log p(w \mid z)\Big]
-    + \mathrm{KL}(q(z \mid d) \,\|\, p(z)) \ge -\log p(d)
+.. math:: -\log p(d \mid z) = -\sum_w n_w \log p(w \mid z) .
 
-is evaluated with exact draws, whatever estimator the model was trained with; perplexities follow
-from it (:mod:`.topic_perplexity`).
+The bound and the likelihood are those of :mod:`gengs.models.latent_model`; perplexities follow from
+the bound (:mod:`.topic_perplexity`).
 """
 
-from __future__ import annotations
+__all__ = ["Rows", "TopicNetwork"]
 
-__all__ = ["Draw", "Layers", "Rows", "TopicNetwork"]
-
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from math import log
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution, kl_divergence
+from torch.distributions import Distribution
 
 from ...estimators.temperature import Schedule
+from ..latent_model import Draw, LatentModel, Layers, exact_draws, portions, total_kl
 from .bag_encoder import BagEncoder
 from .refinement import common_draws, refined
 from .word_decoder import WordDecoder
 
-# logits of decoded draws that are held at once: 4 million numbers, 16 MB
-_MOST_NUMBERS = 1 << 22
-
 Rows = Callable[[Tensor], Tensor]
 """From a parameter to its part with a row for each topic, a view."""
 
-Draw = Callable[[Distribution, int], Tensor]
-"""From a law of batch shape ``(*, B, D)`` and a number of draws to these, ``(S, *, B, D)``."""
 
-Layers = list[tuple[Distribution, Distribution, Tensor]]
-"""Posterior, prior and draws of each layer, from above."""
-
-
-class TopicNetwork(nn.Module, ABC):
+class TopicNetwork(LatentModel):
     """An encoder, topics, a decoder, and the questions one asks them.
 
     Args:
@@ -51,58 +38,60 @@ class TopicNetwork(nn.Module, ABC):
             is read at each call (step it yourself).
     """
 
-    usual: Tensor
-    deviation: Tensor
-    coherence: Tensor
-    chance: Tensor
-    relevance: Tensor
-    reading: Tensor
-
     def __init__(
         self, encoder: BagEncoder, decoder: WordDecoder, kl_weight: float | Schedule = 1.0
     ) -> None:
-        super().__init__()
-        self.encoder, self.decoder, self.kl_weight = encoder, decoder, kl_weight
+        super().__init__(kl_weight)
+        self.encoder, self.decoder = encoder, decoder
         unknown = torch.full(decoder.weight.shape[:1], torch.nan)
         # how documents use the topics, once that was measured (topic_activity)
-        self.register_buffer("usual", torch.full_like(unknown, decoder.centre))
-        self.register_buffer("deviation", torch.full_like(unknown, decoder.scale))
-        self.register_buffer("coherence", unknown)
-        self.register_buffer("chance", unknown.clone())
-        self.register_buffer("relevance", torch.full_like(decoder.weight.detach(), torch.nan))
+        self.usual: Tensor = nn.Buffer(torch.full_like(unknown, decoder.centre))
+        self.deviation: Tensor = nn.Buffer(torch.full_like(unknown, decoder.scale))
+        self.coherence: Tensor = nn.Buffer(unknown)
+        self.chance: Tensor = nn.Buffer(unknown.clone())
+        self.relevance: Tensor = nn.Buffer(torch.full_like(decoder.weight.detach(), torch.nan))
         # the directions of the latents in which topics are read, orthonormal columns
-        self.register_buffer("reading", torch.eye(len(unknown)))
+        self.reading: Tensor = nn.Buffer(torch.eye(len(unknown)))
+
+    depth = 1
+    """The number of layers of latents; the last one are the topics."""
+    feeds_means = False
+    """Whether a layer is given the means of the layer above it, or its draws."""
 
     @abstractmethod
-    def loss(self, counts: Tensor, kl_weight: float | None = None) -> Tensor:
-        """What training minimises, one number per document."""
+    def laws(self, k: int, above: Tensor | None, features: Tensor) -> tuple[Distribution, ...]:
+        """The posterior and the prior of layer k, given what is above it ``(*, B, D)``.
 
-    # Posteriors are made from the encoder's features, which may have been refined on the way.
-
-    @abstractmethod
-    def posterior_draws(self, features: Tensor, samples: int, draw: Draw) -> tuple[Tensor, Layers]:
-        """Ancestral draws from the posterior.
-
-        Args:
-            features: Of the documents, ``(B, H)``.
-            samples: How many draws S of each document.
-            draw: Draws from a law, with or without a gradient.
-
-        Returns:
-            The topics' intensities ``(S, B, D)``; and for each layer its posterior and its prior,
-            given the draws above it, and its own draws.
+        Posteriors are made from the encoder's features, which may have been refined on the way.
         """
 
-    @abstractmethod
+    def posterior_draws(self, features: Tensor, samples: int, draw: Draw) -> tuple[Tensor, Layers]:
+        """Ancestral draws: of the first layer ``samples``, of the others one for each of them.
+
+        They are the topics' intensities ``(S, B, D)``; and for each layer its posterior and its
+        prior, given the draws above it, and its own draws.
+        """
+        above: Tensor | None = None
+        layers: Layers = []
+        for k in range(self.depth):
+            q, p = self.laws(k, above, features)
+            first = len(q.batch_shape) == 2
+            z = draw(q, samples) if first else draw(q, 1).squeeze(0)  # (S, B, D)
+            layers.append((q, p, z))
+            above = q.mean if self.feeds_means else z
+        return layers[-1][2], layers
+
     def means(self, features: Tensor, layer: int = -1) -> Tensor:
-        """The posterior means of a layer's latents, ``(B, D)``."""
+        """The posterior means of a layer, ``(B, D)``; layers above it are at their means."""
+        above: Tensor | None = None
+        for k in range(range(self.depth)[layer] + 1):
+            above = self.laws(k, above, features)[0].mean
+        return above  # type: ignore[return-value]
 
     def features(self, counts: Tensor, refine: int = 0) -> Tensor:
         """What posteriors are made from, ``(B, H)``: the encoder's output, or better.
 
-        Args:
-            counts: Documents, ``(B, V)``.
-            refine: Steps of descent on each document's own bound (:mod:`.refinement`).
+        Better by ``refine`` steps of descent on each document's own bound (:mod:`.refinement`).
         """
         features: Tensor = self.encoder(counts)
         if not refine:
@@ -114,7 +103,7 @@ class TopicNetwork(nn.Module, ABC):
     def _common_bound(self, features: Tensor, counts: Tensor) -> Tensor:
         """The negative bound of draws that all documents share, differentiable, ``(B,)``."""
         z, layers = self.posterior_draws(features, 2, self.common_draws)  # of opposite sides
-        return (self.decoder.cost(counts, z) + _divergence(layers)).mean(0)
+        return (self.decoder.cost(counts, z) + total_kl(layers)).mean(0)
 
     common_draws: Draw = staticmethod(common_draws)
     """Differentiable draws from random numbers that all documents share."""
@@ -127,14 +116,6 @@ class TopicNetwork(nn.Module, ABC):
             return means
         centre = self.decoder.centre
         return (means - centre) @ self.reading + centre
-
-    def forward(self, counts: Tensor, kl_weight: float | None = None) -> Tensor:
-        """The loss, so that wrappers (data parallel, compiled) can be called like the model."""
-        return self.loss(counts, kl_weight)
-
-    def training_value(self, counts: Tensor) -> Tensor:
-        """The value that training itself sees, with the full divergence and no gradient."""
-        return self.loss(counts, kl_weight=1.0).detach()
 
     def topics(self) -> Tensor:
         """How much each topic raises each word's logit, ``(D, V)``, relative to their mean."""
@@ -176,28 +157,13 @@ class TopicNetwork(nn.Module, ABC):
 
     # ---------------------------------------------------------------- evaluation, by exact draws
 
-    @torch.no_grad()
-    def negative_elbo(self, counts: Tensor, samples: int = 1, refine: int = 0) -> Tensor:
-        """The negative bound with exact draws, one number per document.
-
-        Args:
-            counts: Documents, ``(B, V)``.
-            samples: How many draws to average over.
-            refine: Steps that refine each document's posterior.
-        """
-        return sum(self.averages(counts, samples, refine))  # type: ignore[return-value]
-
-    @torch.no_grad()
-    def log_likelihood(self, counts: Tensor, samples: int = 100) -> Tensor:
-        """The importance-sampled log-likelihood, a bound from below, one number per document."""
-        total = torch.full(counts.shape[:1], -torch.inf, device=counts.device)
-        features = self.features(counts)
-        for portion in _portions(samples, counts):
+    def exact(
+        self, counts: Tensor, samples: int, refine: int = 0
+    ) -> Iterator[tuple[Tensor, Layers]]:
+        features = self.features(counts, refine)
+        for portion in portions(samples, counts):
             z, layers = self.posterior_draws(features, portion, exact_draws)
-            ratios = sum((p.log_prob(z) - q.log_prob(z)).sum(-1) for q, p, z in layers)
-            weights = ratios - self.decoder.cost(counts, z)
-            total = torch.logaddexp(total.to(weights), weights.logsumexp(0))
-        return total - log(samples)
+            yield self.decoder.cost(counts, z), layers
 
     @torch.no_grad()
     def predictive(
@@ -211,41 +177,7 @@ class TopicNetwork(nn.Module, ABC):
         Words that an urn has given come again.
         """
         features, found = self.features(given, refine), []
-        for portion in _portions(samples, given):
+        for portion in portions(samples, given):
             z, _ = self.posterior_draws(features, portion, exact_draws)
             found.append(self.decoder.cost(given, z) - self.decoder.cost(given + rest, z))
         return torch.cat(found).logsumexp(0) - log(samples)
-
-    def averages(self, counts: Tensor, samples: int, refine: int = 0) -> tuple[Tensor, Tensor]:
-        """Minus the log-likelihood and the divergence, by exact draws, ``(B,)`` each."""
-        sums = [torch.zeros(len(counts), device=counts.device) for _ in range(2)]
-        features = self.features(counts, refine)
-        for portion in _portions(samples, counts):
-            z, layers = self.posterior_draws(features, portion, exact_draws)
-            cost = self.decoder.cost(counts, z)
-            for total, part in zip(sums, (cost, _divergence(layers)), strict=True):
-                total += part.expand_as(cost).sum(0)
-        return sums[0] / samples, sums[1] / samples
-
-    def _weight(self, kl_weight: float | None) -> float:
-        weight = self.kl_weight if kl_weight is None else kl_weight
-        return weight.value if isinstance(weight, Schedule) else weight
-
-
-def exact_draws(law: Distribution, samples: int) -> Tensor:
-    """Draws without a gradient."""
-    return law.sample(torch.Size([samples]))
-
-
-def _divergence(layers: Layers) -> Tensor:
-    """Of posteriors and priors, all layers together, ``(B,)`` or ``(S, B)``."""
-    return sum(kl_divergence(q, p).sum(-1) for q, p, _ in layers)  # type: ignore[return-value]
-
-
-def _portions(samples: int, counts: Tensor) -> Iterable[int]:
-    """Numbers of draws whose decoded words fit into a little memory."""
-    if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
-        raise ValueError(f"expected a positive integer `samples`, but got {samples!r}.")
-    portion = max(1, _MOST_NUMBERS // max(1, counts.numel()))
-    for done in range(0, samples, portion):
-        yield min(portion, samples - done)

@@ -8,20 +8,15 @@ Papers print the first one. Short documents weigh more in it. Documents without 
 perplexity and are left out.
 """
 
-from __future__ import annotations
-
 __all__ = ["Perplexity", "completion", "perplexity"]
 
 from collections.abc import Iterable
-from math import exp, inf
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from .topic_network import TopicNetwork
-
-_MOST_NATS = 700.0  # exp of more is infinite in double precision
 
 
 class Perplexity(NamedTuple):
@@ -47,18 +42,11 @@ def perplexity(
 
 
 def completion(
-    model: TopicNetwork,
-    batches: Iterable[tuple[Tensor, Tensor]],
-    samples: int = 1,
-    refine: int = 0,
+    model: TopicNetwork, batches: Iterable[tuple[Tensor, Tensor]], samples: int = 1, refine: int = 0
 ) -> Perplexity:
     """The perplexities of the rest of documents, of which some words are given.
 
-    Args:
-        model: In evaluation mode.
-        batches: Given counts and those of the rest, ``(B, V)`` each.
-        samples: Draws per document, averaged in the likelihood.
-        refine: Steps that refine each document's posterior.
+    Batches are of given counts and of those of the rest; all else is as in :func:`perplexity`.
     """
     return _averaged(
         (rest, -model.predictive(given, rest, samples, refine), torch.zeros(len(rest)))
@@ -69,26 +57,11 @@ def completion(
 @torch.no_grad()
 def _averaged(parts: Iterable[tuple[Tensor, Tensor, Tensor]]) -> Perplexity:
     """Of counts, their costs and their divergences, some documents at a time."""
-    per_document = bounds = tokens = divergences = 0.0
-    documents = 0
-    for counts, *costs in parts:
-        lengths = counts.sum(-1).double()
-        cost, kl = (part.double().to(lengths.device) for part in costs)
-        filled = lengths > 0
-        bound = (cost + kl)[filled]
-        per_document += float((bound / lengths[filled]).sum())
-        bounds, tokens = bounds + float(bound.sum()), tokens + float(lengths.sum())
-        divergences, documents = (
-            divergences + float(kl[filled].sum()),
-            documents + int(filled.sum()),
-        )
-    if not documents:
+    columns = [torch.stack([x.sum(-1), cost, kl.to(cost)]).cpu() for x, cost, kl in parts]
+    table = torch.cat([torch.zeros(3, 0), *columns], 1).double()
+    lengths, costs, kls = table[:, table[0] > 0]
+    if not len(lengths):
         raise ValueError("expected at least one document with a word in it, but got none.")
-    return Perplexity(
-        _exp(per_document / documents), _exp(bounds / tokens), divergences / documents
-    )
-
-
-def _exp(nats: float) -> float:
-    """Infinite past the largest number, where Python's own raises."""
-    return inf if nats > _MOST_NATS else exp(nats)
+    bounds = costs + kls
+    document, corpus = (bounds / lengths).mean().exp(), (bounds.sum() / lengths.sum()).exp()
+    return Perplexity(float(document), float(corpus), float(kls.mean()))

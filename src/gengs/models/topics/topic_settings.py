@@ -1,7 +1,5 @@
 """The settings of a topic model: their checks by scikit-learn, and how long to train."""
 
-from __future__ import annotations
-
 __all__ = ["CONSTRAINTS", "NETWORK", "default_passes", "settings_of"]
 
 from numbers import Integral, Real
@@ -74,15 +72,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
 
 
 def settings_of(model: Any, **instead: Any) -> SimpleNamespace:
-    """The settings of a ``TopicModel``, checked, as plain Python values.
-
-    Args:
-        model: The model.
-        instead: Values in place of its own.
-
-    Raises:
-        ValueError: For the first one that is not as expected.
-    """
+    """The settings of a ``TopicModel``, checked, as plain Python values, some replaced."""
     given = {**model.get_params(deep=False), **instead}
     validate_parameter_constraints(CONSTRAINTS, given, type(model).__name__)
     for name, rule in (("super_topics", _COUNT), ("hidden", _COUNT), ("rates", _POSITIVE)):

@@ -13,16 +13,7 @@ on the topics' entries, whose weight c does not depend on the size of the corpus
 memory, because ``TopicModel.fit`` leaves no folder behind, stops early and can be called again.
 """
 
-from __future__ import annotations
-
-__all__ = [
-    "TopicFit",
-    "fold_rng",
-    "in_order",
-    "topic_optimizer",
-    "topic_task",
-    "unchanged_by_failure",
-]
+__all__ = ["TopicFit", "in_order", "topic_optimizer", "topic_task", "unchanged_by_failure"]
 
 import math
 import time
@@ -41,6 +32,7 @@ from ...data.text.sparse_rows import CompressedRows
 from ...runs.machine import without_subnormals
 from ...runs.training import Stateful, Task
 from .document_weights import TopicWeights, document_weights, typical_length
+from .refinement import fold_rng
 from .topic_network import TopicNetwork
 from .topic_perplexity import perplexity
 from .topic_settings import default_passes
@@ -62,17 +54,10 @@ def topic_task(
 ) -> Task:
     """The steps of a training: their loss, its optimiser, and what moves on with them.
 
-    Args:
-        model: What is trained.
-        data: The documents.
-        optimizer: :func:`topic_optimizer`, or another one.
-        steps: The length of the training; none where it has no end: then nothing is scheduled.
-        weigh: What counts the same.
-        topic_penalty: The weight of the Gaussian prior on the topics' entries.
-        turn: Rotate the topics by varimax after a third of the steps.
-        decay: Let the learning rate fall to zero along a cosine.
-        schedules: More that moves on with each step, by name.
-        evaluate: What the engine calls to evaluate.
+    What counts the same is for ``weigh`` to say; ``topic_penalty`` is the weight c of the prior on
+    the topics' entries. A training without ``steps`` has no end, and nothing is scheduled; else
+    ``turn`` rotates the topics by varimax after a third of them, ``decay`` lets the learning rate
+    fall to zero along a cosine. More ``schedules`` move on with each step, by name.
     """
     typical = typical_length(data.data, data.subset)  # type: ignore[arg-type]
 
@@ -80,8 +65,8 @@ def topic_task(
         losses = model.loss(counts)
         loss = (document_weights(counts.sum(-1), weigh, typical) * losses).mean()
         words = (losses.detach() / counts.sum(-1).clamp_min(1)).mean()
-        return {"loss": loss + topic_penalty / data.items * model.penalty(),
-                "nats_per_word": words}  # fmt: skip
+        loss = loss + topic_penalty / data.items * model.penalty()
+        return {"loss": loss, "nats_per_word": words}
 
     moving = dict(schedules or {})
     if steps is not None and turn:
@@ -98,21 +83,10 @@ def topic_optimizer(
     decayed = [p for p in model.encoder.parameters() if p.dim() > 1]
     chosen = {id(p) for p in decayed}
     rest = [p for p in model.parameters() if id(p) not in chosen and p.requires_grad]
-    groups = [
-        {"params": decayed, "weight_decay": weight_decay},
-        {"params": rest, "weight_decay": 0.0},
-    ]
+    groups: Any = [{"params": decayed, "weight_decay": weight_decay}, {"params": rest}]
     # one pass over the memory instead of a dozen: four times as fast
     lazy = any(isinstance(p, torch.nn.UninitializedParameter) for p in rest)
-    return torch.optim.AdamW(groups, lr=learning_rate, fused=not lazy)
-
-
-@contextmanager
-def fold_rng(seed: int) -> Iterator[None]:
-    """Seed torch, and leave its generator as it was."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
+    return torch.optim.AdamW(groups, lr=learning_rate, weight_decay=0.0, fused=not lazy)
 
 
 @contextmanager
@@ -134,11 +108,7 @@ def in_order(counts: CompressedRows, rows: Any = None) -> Iterator[Tensor]:
 
 
 class TopicFit:
-    """Trains a network in memory, any number of passes at a time.
-
-    Args:
-        network: What to train.
-        seed: Of order and draws.
+    """Trains a network in memory, any number of passes at a time; ``seed`` is of order and draws.
 
     Attributes:
         epochs: How many passes were made.
@@ -171,11 +141,8 @@ class TopicFit:
     def run(self, counts: CompressedRows, settings: Any, epochs: int | None = None) -> None:
         """Make passes over ``counts``, as the settings of a ``TopicModel`` say.
 
-        Args:
-            counts: The documents.
-            settings: Learning rate, batch size, weights of documents, early stopping and so on.
-            epochs: So many passes of a training that has no end, at a constant learning rate; by
-                default ``settings.max_iter``, in which it falls to zero.
+        With ``epochs`` it makes so many of a training that has no end, at a constant learning rate;
+        else ``settings.max_iter``, in which it falls to zero.
         """
         rows, held_out = self._split(counts, settings) if epochs is None else (None, None)
         documents = counts.shape[0] if rows is None else len(rows)

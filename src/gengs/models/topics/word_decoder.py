@@ -41,8 +41,6 @@ References:
     | Accounting for Burstiness in Topic Models (Doyle & Elkan, 2009)
 """
 
-from __future__ import annotations
-
 __all__ = ["WordDecoder", "WordLaw"]
 
 import math

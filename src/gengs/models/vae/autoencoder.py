@@ -1,35 +1,18 @@
 r"""What every variational autoencoder of this library can be asked, the same for all.
 
 A decoder gives :math:`p(x \mid z)`, independent Bernoulli pixels; an encoder gives
-:math:`q(z \mid x)`. The negative evidence lower bound is
-
-.. math::
-    -\mathrm{ELBO}(x) = E_{q(z|x)}[-\log p(x \mid z)] + \mathrm{KL}(q(z \mid x) \,\|\, p(z))
-    \ge -\log p(x)
-
-and is evaluated with exact draws from :math:`q`, whatever estimator the model was trained with: a
-relaxed draw would make it smaller than the bound. The likelihood itself is estimated by importance
-sampling,
-
-.. math::
-    \log p(x) \approx \log \frac1S \sum_s \frac{p(x \mid z_s)\, p(z_s)}{q(z_s \mid x)},
-
-from below: the more draws, the closer.
+:math:`q(z \mid x)`. The bound and the likelihood are those of :mod:`gengs.models.latent_model`.
 
 References:
     | Auto-Encoding Variational Bayes (Kingma & Welling, 2014), https://arxiv.org/abs/1312.6114
     | Importance Weighted Autoencoders (Burda et al., 2016), https://arxiv.org/abs/1509.00519
-    | (importance-sampled likelihood, active units)
+    | (active units)
 """
 
-from __future__ import annotations
+__all__ = ["Autoencoder", "floating"]
 
-__all__ = ["Autoencoder", "draws_of", "floating"]
-
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
-from math import inf, log
-from numbers import Real
 
 import torch
 from torch import Tensor, nn
@@ -39,12 +22,10 @@ from torch.nn.functional import softplus
 from ...distributions.kl import divergence
 from ...distributions.tracing import any_of, validates
 from ...estimators.temperature import Schedule
-
-# images of decoded draws that are held at once: 4 million numbers, 16 MB
-_MOST_NUMBERS = 1 << 22
+from ..latent_model import LatentModel, Layers, exact_draws, portions
 
 
-class Autoencoder(nn.Module, ABC):
+class Autoencoder(LatentModel):
     """An encoder, a decoder, and the questions one asks them.
 
     Args:
@@ -62,15 +43,8 @@ class Autoencoder(nn.Module, ABC):
         kl_weight: float | Schedule = 1.0,
         validate_args: bool | None = None,
     ) -> None:
-        super().__init__()
-        if not isinstance(kl_weight, Schedule):
-            _check_weight(kl_weight)
-        self.encoder, self.decoder, self.kl_weight = encoder, decoder, kl_weight
-        self.validate_args = validate_args
-
-    @abstractmethod
-    def loss(self, x: Tensor, kl_weight: float | None = None) -> Tensor:
-        """What training minimises, one number per example."""
+        super().__init__(kl_weight)
+        self.encoder, self.decoder, self.validate_args = encoder, decoder, validate_args
 
     @abstractmethod
     def laws(self, x: Tensor) -> tuple[Distribution, Distribution]:
@@ -79,14 +53,6 @@ class Autoencoder(nn.Module, ABC):
     @abstractmethod
     def draw_prior(self, n: int) -> Tensor:
         """Draws from the prior, ``(n, D)``."""
-
-    def forward(self, x: Tensor, kl_weight: float | None = None) -> Tensor:
-        """The loss, for wrappers (data parallel, compiled)."""
-        return self.loss(x, kl_weight)
-
-    def training_value(self, x: Tensor) -> Tensor:
-        """The value that training sees, with the full divergence and no gradient."""
-        return self.loss(x, kl_weight=1.0).detach()
 
     def decode(self, z: Tensor) -> Tensor:
         """The pixels' logits, ``(S, B, *pixels)``, of latents ``(S, B, D)``."""
@@ -128,35 +94,12 @@ class Autoencoder(nn.Module, ABC):
             return torch.zeros((), dtype=torch.bool, device=x.device)
         return ~((x.amin() >= 0) & (x.amax() <= 1))  # NaN is neither
 
-    def _weight(self, kl_weight: float | None) -> float:
-        if kl_weight is not None:
-            _check_weight(kl_weight)
-            return kl_weight
-        return self.kl_weight.value if isinstance(self.kl_weight, Schedule) else self.kl_weight
-
-    # ---------------------------------------------------------------- evaluation, by exact draws
-
-    @torch.no_grad()
-    def negative_elbo(self, x: Tensor, samples: int = 1) -> Tensor:
-        """The negative bound, averaged over exact draws, one number per example."""
+    def exact(self, x: Tensor, samples: int, refine: int = 0) -> Iterator[tuple[Tensor, Layers]]:
         x = self._pixels(x)
         q, p = self.laws(x)
-        costs = [self.reconstruction_cost(x, z).sum(0) for z in _draws(q, samples, x)]
-        return torch.stack(costs).sum(0) / samples + divergence(q, p).sum(-1)
-
-    @torch.no_grad()
-    def log_likelihood(self, x: Tensor, samples: int = 100) -> Tensor:
-        """The importance-sampled log-likelihood, one number per example.
-
-        Memory does not grow with the number of draws.
-        """
-        x = self._pixels(x)
-        q, p = self.laws(x)
-        total = torch.full(x.shape[:1], -torch.inf, device=x.device)
-        for z in _draws(q, samples, x):
-            log_weights = (p.log_prob(z) - q.log_prob(z)).sum(-1) - self.reconstruction_cost(x, z)
-            total = torch.logaddexp(total.to(log_weights), log_weights.logsumexp(0))
-        return total - log(samples)
+        for portion in portions(samples, x):
+            z = exact_draws(q, portion)
+            yield self.reconstruction_cost(x, z), [(q, p, z)]
 
     @torch.no_grad()
     def active_units(self, x: Tensor, threshold: float = 0.01) -> Tensor:
@@ -168,7 +111,7 @@ class Autoencoder(nn.Module, ABC):
     @torch.no_grad()
     def reconstruct(self, x: Tensor) -> Tensor:
         """The pixels' probabilities given one exact draw from each posterior, shaped like ``x``."""
-        z = draws_of(self.laws(self._pixels(x))[0], 1)
+        z = exact_draws(self.laws(self._pixels(x))[0], 1)
         return torch.sigmoid(self.decode(z)[0]).reshape(x.shape)
 
     @torch.no_grad()
@@ -182,24 +125,3 @@ class Autoencoder(nn.Module, ABC):
 def floating(x: Tensor) -> Tensor:
     """Images as floating numbers."""
     return x if x.is_floating_point() else x.to(torch.get_default_dtype())
-
-
-def draws_of(law: Distribution, samples: int) -> Tensor:
-    """Exact draws without gradient, as floating numbers: ``(S, *batch)``."""
-    with torch.no_grad():
-        z = law.sample(torch.Size([samples]))
-    return z if z.is_floating_point() else z.to(torch.get_default_dtype())
-
-
-def _check_weight(kl_weight: object) -> None:
-    if not (isinstance(kl_weight, Real) and 0 <= float(kl_weight) < inf):
-        raise ValueError(f"expected a finite `kl_weight` of at least 0, but got {kl_weight!r}.")
-
-
-def _draws(q: Distribution, samples: int, x: Tensor) -> Iterator[Tensor]:
-    """Draws in portions ``(S', B, D)`` whose decoded images fit into a little memory."""
-    if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
-        raise ValueError(f"expected a positive integer `samples`, but got {samples!r}.")
-    portion = max(1, _MOST_NUMBERS // max(1, x.numel()))
-    for done in range(0, samples, portion):
-        yield draws_of(q, min(portion, samples - done))

@@ -19,9 +19,9 @@ is analytic. The model works with any encoder and decoder:
     (torch.Size([5]), torch.Size([5]))
 
 **Two numbers.** A relaxation (GenGS) trains on relaxed draws, and the value of its loss, which
-:meth:`VAE.training_value` gives and papers print, is no bound on anything. Compare models by
-:meth:`~gengs.models.Autoencoder.negative_elbo`, which uses exact draws. VIMCO's value is a tighter
-bound than the others'; its cost is the negative log-weight
+:meth:`~gengs.models.Autoencoder.training_value` gives and papers print, is no bound on anything.
+Compare models by :meth:`~gengs.models.Autoencoder.negative_elbo`, which uses exact draws. VIMCO's
+value is a tighter bound than the others'; its cost is the negative log-weight
 :math:`-\log p(x \mid z) - \log p(z) + \log q(z \mid x)`, without a separate divergence.
 
 References:
@@ -29,21 +29,20 @@ References:
     | (Joo et al., 2020), https://arxiv.org/abs/2003.01847
 """
 
-from __future__ import annotations
-
 __all__ = ["VAE"]
+
+from functools import partial
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution, Independent
+from torch.distributions import Distribution
 
-from ...distributions.kl import divergence
-from ...estimators.base import Estimator, as_in_training
+from ...estimators.base import Estimator
 from ...estimators.temperature import Schedule
-from ..count_latents import CountLatents
+from ..count_latents import CountLatents, PosteriorKind
 from ..fixed_prior import Standardise
-from ..posteriors import PosteriorKind
-from .autoencoder import Autoencoder, draws_of, floating
+from ..latent_model import exact_draws, expected_cost
+from .autoencoder import Autoencoder, floating
 
 
 class VAE(Autoencoder):
@@ -125,26 +124,9 @@ class VAE(Autoencoder):
 
     def _loss(self, x: Tensor, weight: float) -> Tensor:
         q, p = self.latents(self.encoder(x))
-        of_weights = self.estimator.objective == "multi-sample bound"
-
-        def cost(z: Tensor) -> Tensor:
-            costs = self.reconstruction_cost(x, z)
-            if of_weights:
-                costs = costs + weight * (q.log_prob(z) - p.log_prob(z)).sum(-1)
-            return costs
-
         context = x.detach().flatten(1)  # for a baseline that is learned
-        value = self.estimator.expect(cost, Independent(q, 1), context=context)
-        return value if of_weights else value + weight * divergence(q, p).sum(-1)
-
-    def training_value(self, x: Tensor) -> Tensor:
-        """The estimator's own value of the loss, with the full divergence and no gradient.
-
-        For a relaxation it is the *relaxed* "negative ELBO", which is no bound; for VIMCO the
-        multi-sample bound; for the others one more draw of the negative ELBO.
-        """
-        with as_in_training(self.estimator):
-            return self.loss(x, kl_weight=1.0).detach()
+        cost = partial(self.reconstruction_cost, x)
+        return expected_cost(self.estimator, cost, q, p, weight, context)
 
     def draw_prior(self, n: int) -> Tensor:
         """Exact draws from the prior, ``(n, D)``."""
@@ -153,4 +135,4 @@ class VAE(Autoencoder):
                 "the prior is the law of one latent and their number is not known; "
                 "pass latents= to VAE."
             )
-        return draws_of(self.latents.prior.expand(torch.Size([self.latents.count])), n)
+        return exact_draws(self.latents.prior.expand(torch.Size([self.latents.count])), n)

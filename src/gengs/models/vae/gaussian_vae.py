@@ -11,8 +11,6 @@ References:
     | Auto-Encoding Variational Bayes (Kingma & Welling, 2014), https://arxiv.org/abs/1312.6114
 """
 
-from __future__ import annotations
-
 __all__ = ["GaussianVAE"]
 
 import torch

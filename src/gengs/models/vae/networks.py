@@ -8,8 +8,6 @@ Example:
     (600, 784)
 """
 
-from __future__ import annotations
-
 __all__ = ["PRESETS", "Preset", "mlp", "mlp_pair"]
 
 from collections.abc import Callable, Sequence
