@@ -111,18 +111,13 @@ class Family:
         return self.log_at_least(a)
 
     def log_clipped(self, k: Tensor, first: int | None) -> Tensor:
-        """The log-PMF of ``clip(X, k[0], k[-1])``.
-
-        Args:
-            k: Two consecutive integers or more, ``(n,)`` or ``(*batch, n)``.
-            first: ``k[0]``, where that is one for all and no mass lies before it, else ``None``.
-        """
+        """The log-PMF of ``clip(X, k[0], k[-1])``; ``first`` is ``k[0]`` if no mass lies before."""
         if first is not None:
             inner = self.log_pmf(k[..., :-1])
             parts = [inner, self.log_rest(k[..., -1:], inner)]
         else:
-            ends = self.log_at_most(k[..., :1]), self.log_at_least(k[..., -1:])
-            parts = [ends[0], self.log_pmf(k[..., 1:-1]), ends[1]]
+            inner = self.log_pmf(k[..., 1:-1])
+            parts = [self.log_at_most(k[..., :1]), inner, self.log_at_least(k[..., -1:])]
         atoms = [part.expand(*self.batch_shape, part.shape[-1]).movedim(-1, 0) for part in parts]
         return torch.cat(atoms).movedim(0, -1)  # as it lies in memory
 
@@ -140,9 +135,7 @@ class Family:
     def clipped_pmf(self, k: Tensor, clipped: Tensor) -> Tensor:
         """The PMF of ``clip(X, k[0], k[-1])``; at a boundary to first order, so that it moves.
 
-        Args:
-            k: The integers, ``(n,)`` or ``(*batch, n)``.
-            clipped: Its logarithm, which does not move there, ``(*batch, n)``.
+        ``clipped`` is its logarithm, ``(*batch, n)``, which does not move there.
         """
         if self.probs is not None:
             values = torch.arange(self.probs.shape[-1], device=k.device)

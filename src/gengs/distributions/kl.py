@@ -22,8 +22,7 @@ from .relaxed import StraightThrough
 from .tails import log_success_and_failure, times
 from .tracing import any_of, validates
 
-_FORBIDDEN = -1e30
-"""Below any log-probability but ``-inf``."""
+_FORBIDDEN = -1e30  # below any log-probability but -inf
 
 
 def divergence(q: Distribution, p: Distribution) -> Tensor:
@@ -62,7 +61,7 @@ def _straight_through(q: Distribution, p: Distribution) -> Tensor:
 
 @register_kl(NegativeBinomial, NegativeBinomial)
 def _negative_binomial(q: NegativeBinomial, p: NegativeBinomial) -> Tensor:
-    if _validates(q) and any_of(q.total_count != p.total_count):
+    if validates(vars(q).get("_validate_args")) and any_of(q.total_count != p.total_count):
         raise NotImplementedError(
             "kl_divergence of two NegativeBinomials has a closed form for equal `total_count` only;"
             " truncate both to the same atoms for the others."
@@ -98,7 +97,7 @@ def _binomial(q: Binomial, p: Binomial) -> Tensor:
     mean = q.mean.unsqueeze(-1)
     rest = n_q.unsqueeze(-1) - mean
     same = times(mean, _difference(log_q, log_p)) + times(rest, _difference(log_1mq, log_1mp))
-    if not _validates(q) or not any_of(n_q != n_p):
+    if not validates(vars(q).get("_validate_args")) or not any_of(n_q != n_p):
         return same.squeeze(-1).where(n_q == n_p, torch.nan)
     last = int(n_q.max()) if n_q.numel() else 0
     k = torch.arange(last + 1, device=n_q.device)
@@ -118,10 +117,6 @@ def _categorical_kl(log_q: Tensor, log_p: Tensor) -> Tensor:
 def _difference(log_q: Tensor, log_p: Tensor) -> Tensor:
     """``log q - log p`` with ``-inf - (-inf) = 0``: it is multiplied by zero afterwards."""
     return torch.where(log_q > -torch.inf, log_q - log_p, 0.0)
-
-
-def _validates(law: Distribution) -> bool:
-    return validates(vars(law).get("_validate_args"))
 
 
 def _require_equal_atoms(q: Finite, p: Finite) -> None:

@@ -105,10 +105,7 @@ def compositions(total: int, boxes: int) -> Tensor:
 class OneHot(Finite):
     """A law on the one-hot vectors: weights are values as they are, no atom is multiplied out.
 
-    Args:
-        logits: Normalised log-probabilities, ``(*batch, n)``.
-        probs: The probabilities, where these were given; an impossible one is at a boundary.
-        validate: Whether what is asked of the law is checked.
+    Its logits are normalised; of ``probs`` that were given, an impossible one is at a boundary.
     """
 
     def __init__(self, logits: Tensor, probs: Tensor | None, validate: bool) -> None:

@@ -25,8 +25,9 @@ from .families import Family, Leaving, register_family
 from .tails import atoms_first, widen
 
 _NEVER = -1e300
-_FEW = 65
-"""Below this count a tail is a polynomial of few enough terms."""
+_FEW = 65  # below this count a tail is a polynomial of few enough terms
+
+Formula = Callable[..., Tensor]
 
 
 def log_poisson_pmf(k: Tensor, rate: Tensor) -> Tensor:
@@ -39,13 +40,9 @@ def log_poisson_pmf(k: Tensor, rate: Tensor) -> Tensor:
 
 
 def log_clipped_poisson(k: Tensor, rate: Tensor, first: int | None) -> Tensor:
-    """The log-PMF of ``clip(X, k[0], k[-1])``, in the type of the rates, as one node.
+    """The log-PMF of ``clip(X, k[0], k[-1])`` for ``k`` of shape ``(n, *batch)``, as one node.
 
-    Args:
-        k: Consecutive integers, ``(n, *batch)``, three or more where ``first`` is ``None``.
-        rate: Of shape ``(1, *batch)``.
-        first: ``k[0]``, where that is one for all and no mass lies before it, else ``None``: the
-            first atom holds that mass, too.
+    ``first`` is ``k[0]`` where no mass lies before it; else ``None``, and there are three atoms.
     """
 
     def formula(k: Tensor, rate: Tensor) -> Tensor:
@@ -119,9 +116,6 @@ def _log_gammainc(upper: bool, a: Tensor, rate: Tensor) -> Tensor:
     rare = tail < 1e-300
     beyond = log_poisson_pmf(first, rate) - (-ratio.clamp_max(1 - 1e-9)).log1p()
     return torch.where(rare, beyond, tail.masked_fill(rare, 1.0).log())
-
-
-Formula = Callable[..., Tensor]
 
 
 def _of_rate(formula: Formula, slope: Formula, k: Tensor, rate: Tensor) -> Tensor:

@@ -141,11 +141,7 @@ class Relaxed(Distribution):
         return torch.lgamma(n) + (n - 1) * tau.squeeze(-1).log() + terms - n * score
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> Relaxed:
-        relaxed = self._get_checked_instance(Relaxed, _instance)
-        relaxed.law = self.law.expand(batch_shape)
-        relaxed.temperature = self.temperature
-        set_shapes(relaxed, batch_shape, self.event_shape, self._validate_args)
-        return relaxed
+        return Relaxed(self.temperature, self.law.expand(batch_shape), self._validate_args)
 
     def __repr__(self) -> str:
         return f"Relaxed(temperature: {self.temperature}, law: {self.law})"
@@ -179,13 +175,8 @@ class StraightThrough(SameLaw):
     def __init__(
         self, temperature: Temperature, law: Distribution, validate_args: bool | None = None
     ) -> None:
-        self._set(Relaxed(temperature, law, validate_args))
-
-    def _set(self, relaxed: Relaxed) -> None:
-        self.relaxed = relaxed
-        self.law = relaxed.law
-        self.temperature = relaxed.temperature
-        set_shapes(self, relaxed.batch_shape, self.law.event_shape, relaxed._validate_args)
+        self.relaxed = Relaxed(temperature, law, validate_args)
+        super().__init__(temperature, self.relaxed.law, validate_args)
 
     @constraints.dependent_property(is_discrete=True)
     def support(self) -> constraints.Constraint:
@@ -205,11 +196,6 @@ class StraightThrough(SameLaw):
     @property
     def mode(self) -> Tensor:
         return self.law.mode
-
-    def expand(self, batch_shape: _size, _instance: Any = None) -> StraightThrough:
-        result = self._get_checked_instance(StraightThrough, _instance)
-        result._set(self.relaxed.expand(batch_shape))
-        return result
 
 
 def gumbel_relax(

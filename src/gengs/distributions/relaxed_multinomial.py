@@ -10,8 +10,6 @@ remainder :math:`r_j` that is no integer; the binomial coefficient continues the
 at integers. So the counts always sum to :math:`N` and never fall below zero.
 """
 
-from __future__ import annotations
-
 __all__ = ["RelaxedMultinomial", "SameLaw"]
 
 from typing import Any
@@ -31,14 +29,18 @@ from .tracing import require_memory, set_shapes, validates
 class SameLaw(Distribution):
     """A law that is another one, ``law``, in all but the gradient of its draws."""
 
-    law: Any
-    temperature: Temperature
+    def __init__(self, temperature: Temperature, law: Any, validate_args: bool | None) -> None:
+        self.temperature, self.law = temperature, law
+        set_shapes(self, law.batch_shape, law.event_shape, validates(validate_args))
 
     def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
         return self.law.sample(torch.Size(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         return self.law.log_prob(value)
+
+    def expand(self, batch_shape: _size, _instance: Any = None) -> Any:
+        return type(self)(self.temperature, self.law.expand(batch_shape), self._validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -69,19 +71,12 @@ class RelaxedMultinomial(SameLaw):
         self, temperature: Temperature, law: Multinomial, validate_args: bool | None = None
     ) -> None:
         check_temperature(temperature)
-        self.temperature, self.law = temperature, law
-        set_shapes(self, law.batch_shape, law.event_shape, validates(validate_args))
+        super().__init__(temperature, law, validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> constraints.Constraint:
         """Counts with the right sum."""
         return self.law.support
-
-    def expand(self, batch_shape: _size, _instance: Any = None) -> RelaxedMultinomial:
-        result = self._get_checked_instance(RelaxedMultinomial, _instance)
-        result.temperature, result.law = self.temperature, self.law.expand(batch_shape)
-        set_shapes(result, batch_shape, self.event_shape, self._validate_args)
-        return result
 
     def rsample_value(
         self,

@@ -98,11 +98,8 @@ class Skellam(Distribution):
         return _log_pmf(value.double(), self.rate_up.double(), self.rate_down.double()).to(dtype)
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> Skellam:
-        law = self._get_checked_instance(Skellam, _instance)
-        law.rate_up = self.rate_up.expand(batch_shape)
-        law.rate_down = self.rate_down.expand(batch_shape)
-        set_shapes(law, batch_shape, torch.Size(), self._validate_args)
-        return law
+        up, down = self.rate_up.expand(batch_shape), self.rate_down.expand(batch_shape)
+        return Skellam(up, down, self._validate_args)
 
 
 def _log_pmf(k: Tensor, up: Tensor, down: Tensor) -> Tensor:

@@ -111,11 +111,7 @@ class OneOf(constraints.Constraint):
 def refuse_table(law: Finite, name: str, weights: Tensor, fault: Tensor) -> None:
     """Name what is wrong; two atoms of one value would share a probability.
 
-    Args:
-        law: The law, whose atoms are looked at.
-        name: ``"logits"`` or ``"probs"``, as which the weights were given.
-        weights: The weights, ``(*batch, n)``.
-        fault: Which rows cannot be normalised, ``(*batch)``.
+    The weights ``(*batch, n)`` were given as ``name``, and rows with a ``fault`` have no sum.
     """
     require_finite("atoms", law.atoms, "Finite")
     if name == "probs" and any_of(weights < 0):

@@ -115,13 +115,8 @@ _FEW_LEVELS, _TRACED_LEVELS = 8, 64
 def log_beta_tail(a: Tensor, b: Tensor, log_x: Tensor, log_y: Tensor, rare: bool = False) -> Tensor:
     r"""``log I_x(a, b)``, the regularised incomplete beta function, ``y = 1 - x``; in ``float64``.
 
-    Args:
-        a: First parameter.
-        b: Second parameter.
-        log_x: The logarithm of x.
-        log_y: The logarithm of 1 - x.
-        rare: Take a few levels of the fraction, which is right where the tail is below
-            :data:`RARE`; otherwise the number of levels depends on the parameters, at one look.
+    ``rare`` takes a few levels of the fraction, right where the tail is below :data:`RARE`; else
+    the number of levels depends on the parameters, at one look.
     """
     a, b, log_x, log_y = torch.broadcast_tensors(*(t.double() for t in (a, b, log_x, log_y)))
     depth = _FEW_LEVELS
@@ -160,10 +155,8 @@ def _beta_fraction(a: Tensor, b: Tensor, x: Tensor, depth: int) -> Tensor:
 
 _FIRST_BLOCK = 64
 _MOST_TERMS = 1 << 17
-_TRACED_TERMS = 256
-"""Under ``torch.compile`` and ``vmap`` the number of terms cannot depend on the data."""
-_SHORT = 1 << 12
-"""A finite side with at most this many terms is summed whole."""
+_TRACED_TERMS = 256  # under compile and vmap their number cannot depend on the data
+_SHORT = 1 << 12  # a finite side with at most this many terms is summed whole
 
 
 def log_sum_above(log_pmf: LogPMF, a: Tensor, lower: int | None) -> Tensor:

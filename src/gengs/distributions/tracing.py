@@ -135,8 +135,7 @@ def require_finite(name: str, tensor: Tensor, owner: str) -> None:
 # ------------------------------------------------------------------------------------------ memory
 
 _MEMINFO = Path("/proc/meminfo")
-_COPIES = 4
-"""The table, the noise, the weights and a gradient live at the same time."""
+_COPIES = 4  # the table, the noise, the weights and a gradient live at the same time
 
 
 def require_memory(batch: torch.Size, n: int, dtype: torch.dtype, device: torch.device) -> None:

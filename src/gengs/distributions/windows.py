@@ -22,8 +22,6 @@ What a cut costs is known exactly (:class:`Certificate`):
     E|Z - X| = \sum_{j > \mathrm{high}} P(X \ge j) + \sum_{j < \mathrm{low}} P(X \le j)
 """
 
-from __future__ import annotations
-
 __all__ = [
     "DEFAULT_ALLOWED",
     "Certificate",

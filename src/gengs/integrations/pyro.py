@@ -82,11 +82,6 @@ class PyroStraightThrough(CoreStraightThrough, TorchDistributionMixin):
     def log_prob(self, value: Tensor) -> Tensor:
         return _honest(super().log_prob(value), value, self)
 
-    def expand(self, batch_shape: _size, _instance: Any = None) -> "PyroStraightThrough":
-        result = self.__class__.__new__(PyroStraightThrough)
-        result._set(self.relaxed.expand(torch.Size(batch_shape)))
-        return result
-
 
 # in a model or a guide they are called like the laws they are
 Finite = PyroFinite
