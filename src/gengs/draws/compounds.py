@@ -22,8 +22,6 @@ A hurdle law, or any other compound of yours, is written the same way: draw one 
 Pyro's laws are known by name, so that Pyro need not be installed.
 """
 
-from __future__ import annotations
-
 __all__: list[str] = []
 
 from typing import Any

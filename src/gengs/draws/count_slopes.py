@@ -49,8 +49,6 @@ References:
     | https://arxiv.org/abs/1805.08498 (the continuous case)
 """
 
-from __future__ import annotations
-
 __all__ = ["FAMILIES", "moved", "nonzero"]
 
 from collections.abc import Callable, Sequence

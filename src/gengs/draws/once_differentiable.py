@@ -3,8 +3,6 @@
 torch's own decorator ``once_differentiable`` cannot say why, and does not go with vmap.
 """
 
-from __future__ import annotations
-
 __all__ = ["OnceDifferentiable"]
 
 from typing import Any

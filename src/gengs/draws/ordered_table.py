@@ -30,8 +30,6 @@ beyond the median takes the one that leaves the atoms before it alone, any other
 draw from a tail would otherwise divide the rounding errors of the bulk by its own probability.
 """
 
-from __future__ import annotations
-
 __all__ = ["NOT_TWICE", "VALLEY", "midcdf_from_table", "move_in_table", "stratified_uniforms"]
 
 from typing import Any

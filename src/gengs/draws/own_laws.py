@@ -8,8 +8,6 @@ closed forms of the Poisson are not its own. What can be said about it:
 - a ``sample`` that is newer than ``log_prob`` is a small program, and nothing else is known.
 """
 
-from __future__ import annotations
-
 __all__ = ["has_own_pmf", "is_the_law"]
 
 from torch.distributions import Distribution

@@ -6,8 +6,6 @@ A law that is drawn in stages (:mod:`gengs.draws.compounds`) or gives vectors
 (:mod:`gengs.draws.ordered_table`).
 """
 
-from __future__ import annotations
-
 __all__ = [
     "STAGES",
     "Stages",

@@ -25,8 +25,6 @@ vectors) it is ReinMax (Liu et al., 2023), for K = 2 the binomial rule.
 up to a constant in i: one product of the cotangent with the matrix of atoms.
 """
 
-from __future__ import annotations
-
 __all__ = ["draw_counts", "draw_one_hot", "move_counts"]
 
 from typing import Any

@@ -1,7 +1,5 @@
 """What changes while a model trains: the temperature of GenGS, the weight of the divergence."""
 
-from __future__ import annotations
-
 __all__ = ["anneal", "warm_up"]
 
 from collections.abc import Iterable

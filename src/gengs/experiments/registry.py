@@ -4,8 +4,6 @@ An experiment is a frozen configuration and a function that fills a run folder w
 can be called again on a folder it left half done, and then goes on from there.
 """
 
-from __future__ import annotations
-
 __all__ = ["EXPERIMENTS", "Experiment"]
 
 import io

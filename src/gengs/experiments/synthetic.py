@@ -13,8 +13,6 @@ error          the mean distance of a single gradient from the exact one
 =============  ====================================================================================
 """
 
-from __future__ import annotations
-
 __all__ = ["LawName", "Synthetic"]
 
 import os

@@ -14,8 +14,6 @@ nll_test        the importance-sampled negative log-likelihood (at the end, wher
 ==============  ===================================================================================
 """
 
-from __future__ import annotations
-
 __all__ = ["PAPER_LEVELS", "Vae", "VaeConfig", "build"]
 
 from collections.abc import Callable

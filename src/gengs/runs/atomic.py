@@ -5,8 +5,6 @@ forced to the disk, and take the name in one step; forcing the folder makes the 
 process that is killed, or a disk that is full, leaves the old file as it was.
 """
 
-from __future__ import annotations
-
 __all__ = ["temporary_name", "why", "write_atomically"]
 
 import errno

@@ -18,8 +18,6 @@ Example:
     ValueError: unknown key 'rat' in config; did you mean 'rate'?
 """
 
-from __future__ import annotations
-
 __all__ = [
     *("UNRECORDED", "check_least", "check_positive", "defaults", "differences", "from_json"),
     *("in_words", "nearest", "option", "to_json"),

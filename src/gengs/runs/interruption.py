@@ -5,8 +5,6 @@ asks for it with :func:`interruption`; for any other, :func:`stoppable` makes ea
 ``KeyboardInterrupt``. Whoever has saved what there is ends with :class:`Interrupted`.
 """
 
-from __future__ import annotations
-
 __all__ = ["Interrupted", "end_with_parent", "interruption", "stoppable"]
 
 import os

@@ -7,8 +7,6 @@ Python writes the shortest digits that give the same float, so equal numbers mak
 and the infinities are the words that Python's ``json`` writes and reads.
 """
 
-from __future__ import annotations
-
 __all__ = ["JsonLines", "dumps", "loads", "write_json"]
 
 import json

@@ -4,8 +4,6 @@ The configuration decides the result, so a resumed run must have the same. Versi
 should not, but may change the last bits: they are noted, not refused.
 """
 
-from __future__ import annotations
-
 __all__ = ["command", "experiment_name", "read_manifest", "resume_command"]
 
 import os

@@ -4,8 +4,6 @@ torch on the CPU and on each GPU, NumPy's legacy generator and Python's own. A
 ``torch.Generator`` that some object owns is that object's to save.
 """
 
-from __future__ import annotations
-
 __all__ = ["random_state", "restore_random_state", "seed_everything"]
 
 import random

@@ -16,8 +16,6 @@ end of a sentence about the run: ``was made with other settings (rate: 1, now 2)
 All of it is read from the folder: any process may ask, at any time, on any machine.
 """
 
-from __future__ import annotations
-
 __all__ = ["CONFLICTS", "STATES", "RunStatus", "State", "inspect_run"]
 
 from collections.abc import Mapping

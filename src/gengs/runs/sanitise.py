@@ -4,8 +4,6 @@ A word of somebody's corpus may hold the escape sequences that move a terminal's
 title or colour what follows; a label may begin like a spreadsheet's formula.
 """
 
-from __future__ import annotations
-
 __all__ = ["CONTROLS", "on_page", "printable", "say", "spreadsheet_cell", "unheard"]
 
 import errno

@@ -13,8 +13,6 @@ over the steps since the record before, and the schedules' values after them; an
 ``{"kind": "evaluation", "step", ...}`` with what the task's ``evaluate`` returns.
 """
 
-from __future__ import annotations
-
 __all__ = ["Machine", "NonFiniteError", "Stateful", "Task", "Training", "rehearse", "train"]
 
 import time

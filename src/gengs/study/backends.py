@@ -1,7 +1,5 @@
 """Where runs are executed, by joblib: in processes of this machine, or on a Ray cluster."""
 
-from __future__ import annotations
-
 __all__ = ["Backend", "Loky", "RayCluster"]
 
 import logging

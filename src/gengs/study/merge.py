@@ -5,8 +5,6 @@ conflict if one is further than the other, or both hold the same records; two co
 different records are refused, because one of them would have to be thrown away.
 """
 
-from __future__ import annotations
-
 __all__ = ["merge"]
 
 import shutil

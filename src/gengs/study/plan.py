@@ -21,8 +21,6 @@ Example:
     'Pois(3), seed 2'
 """
 
-from __future__ import annotations
-
 __all__ = ["Plan", "PlannedRun", "check_folder", "read_plan", "select", "write_plan"]
 
 import hashlib

@@ -19,8 +19,6 @@ Example:
     True
 """
 
-from __future__ import annotations
-
 __all__ = ["CITATION", "TABLE1", "TABLE2", "TABLE2_OTHERS", "Table"]
 
 import csv

@@ -14,8 +14,6 @@ worker died, twice at the same checkpoint, are done one by one; one that then lo
 it is alone is the culprit, and has failed.
 """
 
-from __future__ import annotations
-
 __all__ = ["fan_out", "run_study"]
 
 import io

@@ -7,8 +7,6 @@ for which there was no time are taken to be as slow as the others of their colum
 does before its first step, loading the data and building the model, is timed with it.
 """
 
-from __future__ import annotations
-
 __all__ = [
     *("Estimate", "State", "Status", "duration", "known_times", "look_at", "refuse_conflicts"),
     *("rehearsed_times", "time_taken"),

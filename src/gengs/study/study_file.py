@@ -49,8 +49,6 @@ with):
 ``[repeat]`` is a grid around everything: all runs with its first values, then all with the second.
 """
 
-from __future__ import annotations
-
 __all__ = ["STUDIES", "read_study"]
 
 import itertools

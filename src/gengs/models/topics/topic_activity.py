@@ -22,8 +22,6 @@ References:
     | Importance Weighted Autoencoders (Burda et al., 2016), https://arxiv.org/abs/1509.00519
 """
 
-from __future__ import annotations
-
 __all__ = [
     "excess",
     "measure_activity",

@@ -7,8 +7,6 @@ A topic's words are those that surely occur in its documents more than elsewhere
 (:mod:`.word_ranking`).
 """
 
-from __future__ import annotations
-
 __all__ = ["Branch", "Topic", "branches", "top_words", "topics_as_json"]
 
 from collections.abc import Sequence

@@ -38,8 +38,6 @@ References:
     | https://arxiv.org/abs/2004.05387
 """
 
-from __future__ import annotations
-
 __all__ = ["VarimaxRotation", "document_rotations", "rotate_topics", "varimax"]
 
 from collections.abc import Iterator

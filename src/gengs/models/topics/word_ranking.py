@@ -29,8 +29,6 @@ how much a strong topic adds to each word's probability (:meth:`.WordDecoder.gai
 there is as long as no documents were looked at.
 """
 
-from __future__ import annotations
-
 __all__ = ["rank_words"]
 
 from typing import Any
