@@ -40,17 +40,26 @@ class _OfTrials(Family, ABC):
         self.log_p, self.log_1mp = log_success_and_failure(law, torch.float64)
         self.like = widen(law._param)
 
-    def log_rest(self, a: Tensor, log_below: Tensor) -> Tensor:
+    def log_pmf(self, k: Tensor) -> Tensor:
+        return self._log_pmf(k).to(self.like.dtype)
+
+    def log_clipped(self, k: Tensor, first: int | None) -> Tensor:
+        if first is None:
+            return super().log_clipped(k, first)
+        inner = self._log_pmf(k[..., :-1])
         # 1 - (the rest) keeps ten digits unless the tail is rare, and then few levels are needed
-        below = log_sum(log_below.double()).clamp_max(-1e-300)
+        below = log_sum(inner).clamp_max(-1e-300)
         complement = log1mexp(below.masked_fill(below == -torch.inf, -1.0))
         complement = complement.masked_fill(below == -torch.inf, 0.0)
-        rare = self._log_at_least(a, rare=True)
+        rare = self._log_at_least(k[..., -1:], rare=True)
         is_rare = (complement < torch.log(torch.tensor(RARE))) | (rare == -torch.inf)
-        return torch.where(is_rare, rare, complement).to(self.like.dtype)
+        return self.join([inner, torch.where(is_rare, rare, complement)])
 
     def log_at_least(self, a: Tensor) -> Tensor:
         return self._log_at_least(a, rare=False).to(self.like.dtype)
+
+    @abstractmethod
+    def _log_pmf(self, k: Tensor) -> Tensor: ...
 
     @abstractmethod
     def _log_at_least(self, a: Tensor, rare: bool) -> Tensor: ...
@@ -60,13 +69,13 @@ class _Binomial(_OfTrials):
     def __init__(self, law: Binomial) -> None:
         super().__init__(law, bounded=True)
 
-    def log_pmf(self, k: Tensor) -> Tensor:
+    def _log_pmf(self, k: Tensor) -> Tensor:
         inside = self.inside(k)
         k = k.double().where(inside, 0.0)
         rest = self.total - k
         choose = torch.lgamma(self.total + 1) - torch.lgamma(k + 1) - torch.lgamma(rest + 1)
         log_pmf = choose + times(k, self.log_p) + times(rest, self.log_1mp)
-        return log_pmf.where(inside, -torch.inf).to(self.like.dtype)
+        return log_pmf.where(inside, -torch.inf)
 
     def _log_at_least(self, a: Tensor, rare: bool) -> Tensor:
         return log_beta_tail(a, self.total - a + 1, self.log_p, self.log_1mp, rare)
@@ -83,13 +92,12 @@ class _NegativeBinomial(_OfTrials):
     def __init__(self, law: NegativeBinomial) -> None:
         super().__init__(law, bounded=False)
 
-    def log_pmf(self, k: Tensor) -> Tensor:
+    def _log_pmf(self, k: Tensor) -> Tensor:
         inside, none = self.inside(k), self.total == 0  # without trials the count is 0
         k, r = k.double().where(inside, 0.0), self.total.masked_fill(none, 1.0)
         choose = torch.lgamma(r + k) - torch.lgamma(r) - torch.lgamma(k + 1)
         log_pmf = choose + times(k, self.log_p) + times(r, self.log_1mp)
-        log_pmf = log_pmf.masked_fill(none, 0.0).where(inside & ~(none & (k > 0)), -torch.inf)
-        return log_pmf.to(self.like.dtype)
+        return log_pmf.masked_fill(none, 0.0).where(inside & ~(none & (k > 0)), -torch.inf)
 
     def _log_at_least(self, a: Tensor, rare: bool) -> Tensor:
         return log_beta_tail(a, self.total, self.log_p, self.log_1mp, rare)

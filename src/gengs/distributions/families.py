@@ -25,7 +25,7 @@ from __future__ import annotations
 
 __all__ = ["Family", "Leaving", "family_of", "leaving_trials", "register_family"]
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -106,20 +106,15 @@ class Family:
         """``log P(X <= a)``."""
         return log_sum_below(self.log_pmf, a, self.lower)
 
-    def log_rest(self, a: Tensor, log_below: Tensor) -> Tensor:
-        """``log P(X >= a)`` where all the mass before ``a`` is at hand, as a log-PMF."""
-        return self.log_at_least(a)
-
     def log_clipped(self, k: Tensor, first: int | None) -> Tensor:
         """The log-PMF of ``clip(X, k[0], k[-1])``; ``first`` is ``k[0]`` if no mass lies before."""
-        if first is not None:
-            inner = self.log_pmf(k[..., :-1])
-            parts = [inner, self.log_rest(k[..., -1:], inner)]
-        else:
-            inner = self.log_pmf(k[..., 1:-1])
-            parts = [self.log_at_most(k[..., :1]), inner, self.log_at_least(k[..., -1:])]
+        parts = [self.log_pmf(k[..., int(first is None) : -1]), self.log_at_least(k[..., -1:])]
+        return self.join(parts if first is not None else [self.log_at_most(k[..., :1]), *parts])
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Parts of a table, ``(*batch, n)`` together, atoms first in memory, in one type."""
         atoms = [part.expand(*self.batch_shape, part.shape[-1]).movedim(-1, 0) for part in parts]
-        return torch.cat(atoms).movedim(0, -1)  # as it lies in memory
+        return torch.cat(atoms).to(self.like.dtype).movedim(0, -1)
 
     def leaving(self) -> Leaving | None:
         """Where sure counts go; ``None`` for a law whose parameters have no such boundary."""
@@ -253,9 +248,8 @@ class _Table(Family):
         return log_sum(self.table.where(k <= a, -torch.inf))
 
     def leaving(self) -> Leaving | None:
-        law = self.law
         one = torch.ones_like(self.upper)  # type: ignore[arg-type]
-        return leaving_trials(law, one) if isinstance(law, Bernoulli) else None
+        return leaving_trials(self.law, one) if isinstance(self.law, Bernoulli) else None
 
 
 _FAMILIES: dict[type[Distribution], Callable[..., Family]] = {

@@ -91,8 +91,7 @@ def _log_few(a: int, rate: Tensor, log_pmf: Tensor) -> Tensor:
     The first cancels where the tail is small; there the second converges fast.
     """
     held = rate.clamp_max(600.0)  # from there on P(X < a) is 0, and powers overflow
-    one = rate.new_ones(())
-    below, above = one.expand_as(rate), one.expand_as(rate)
+    below = above = one = rate.new_ones(())
     for j in range(a - 1, 0, -1):
         below = torch.addcmul(one, below, held, value=1 / j)
     for j in range(a + math.ceil(0.6 * a) + 8, a, -1):
