@@ -252,11 +252,8 @@ class _Table(Family):
         return leaving_trials(self.law, one) if isinstance(self.law, Bernoulli) else None
 
 
-_FAMILIES: dict[type[Distribution], Callable[..., Family]] = {
-    Geometric: _Geometric,
-    Bernoulli: _Table,
-    Categorical: _Table,
-}
+_FAMILIES: dict[type[Distribution], Callable[..., Family]] = {Geometric: _Geometric}
+_FAMILIES |= {Bernoulli: _Table, Categorical: _Table}
 
 
 def register_family(law: type[Distribution], family: Callable[..., Family]) -> None:

@@ -23,6 +23,7 @@ from torch.nn.functional import threshold
 
 from .families import Family, Leaving, register_family
 from .tails import atoms_first, widen
+from .tracing import product
 
 _NEVER = -1e300
 _FEW = 65  # below this count a tail is a polynomial of few enough terms
@@ -39,33 +40,30 @@ def log_poisson_pmf(k: Tensor, rate: Tensor) -> Tensor:
     return threshold(log_pmf, _NEVER, -torch.inf, inplace=True)
 
 
-def log_clipped_poisson(k: Tensor, rate: Tensor, first: int | None) -> Tensor:
-    """The log-PMF of ``clip(X, k[0], k[-1])`` for ``k`` of shape ``(n, *batch)``, as one node.
-
-    ``first`` is ``k[0]`` where no mass lies before it; else ``None``, and there are three atoms.
-    """
+def log_clipped_poisson(k: Tensor, rate: Tensor, last: int) -> Tensor:
+    """The log-PMF of ``min(X, last)`` as one node; rates ``(1, *batch)``."""
 
     def formula(k: Tensor, rate: Tensor) -> Tensor:
-        table = log_poisson_pmf(k, rate.double())
-        last = _FEW if first is None else first + len(k) - 1
-        if last < _FEW:
-            table[-1:] = _log_few(max(last, 0), rate.double(), table[-1:])
-        else:
-            table[-1:] = log_poisson_tail(k[-1:], rate, True)
-        if first is None:
-            table[:1] = log_poisson_tail(k[:1] + 1, rate, False)
+        wide = rate.double()
+        table, few = log_poisson_pmf(k, wide), last < _FEW
+        tail = _log_few(last, wide, table[-1:]) if few else log_poisson_tail(k[-1:], wide, True)
+        table[-1:] = tail
         return table.to(rate.dtype)
 
-    def slope(k: Tensor, rate: Tensor, table: Tensor) -> Tensor:
+    def last_slope(rate: Tensor, table: Tensor) -> Tensor:
         # λ d/dλ P(X >= a) = λ p(a - 1), and p(a - 1) is the table's own last but one
-        last = _ratio(table[-2:-1] + rate.log(), table[-1:])
-        parts = [k[:-1].to(rate.dtype) - rate, last]
-        if first is None:
-            at = (k[:1] + 1).to(rate.dtype)  # λ d/dλ P(X < a) = -a p(a)
-            parts = [-at * _ratio(table[1:2], table[:1]), parts[0][1:], last]
-        return torch.cat([part.expand(-1, *table.shape[1:]) for part in parts])
+        return _ratio(table[-2:-1] + rate.log(), table[-1:])
 
-    return _of_rate(formula, slope, k, rate)
+    def slope(k: Tensor, rate: Tensor, table: Tensor) -> Tensor:
+        return torch.cat([k[:-1].to(rate.dtype) - rate, last_slope(rate, table)])
+
+    def pull(grad: Tensor, k: Tensor, rate: Tensor, table: Tensor) -> Tensor:
+        # Σ g (k - λ) by one matrix product, without a table of slopes
+        rows = torch.cat([k[:-1].view(1, -1), k.new_ones(1, len(k) - 1)]).to(grad.dtype)
+        sums = product(rows, grad[:-1].reshape(len(k) - 1, -1)).reshape(2, *rate.shape)
+        return sums[0] - rate * sums[1] + grad[-1:] * last_slope(rate, table)
+
+    return _of_rate(formula, slope, k, rate, pull)
 
 
 def log_poisson_tail(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
@@ -117,11 +115,14 @@ def _log_gammainc(upper: bool, a: Tensor, rate: Tensor) -> Tensor:
     return torch.where(rare, beyond, tail.masked_fill(rare, 1.0).log())
 
 
-def _of_rate(formula: Formula, slope: Formula, k: Tensor, rate: Tensor) -> Tensor:
-    """``formula(k, rate)``, whose derivative in log λ is ``slope(k, rate, formula(k, rate))``."""
+def _of_rate(formula: Formula, slope: Formula, k: Tensor, rate: Tensor, pull: Any = None) -> Tensor:
+    """``formula(k, rate)``, whose derivative in log λ is ``slope(k, rate, formula(k, rate))``.
+
+    ``pull`` sums its products with a gradient, where that is not to be done one by one.
+    """
     if torch.compiler.is_compiling():  # which cannot follow a jvp, and needs none
         return formula(k, rate)
-    value: Tensor = _OfRate.apply(formula, slope, k, rate)
+    value: Tensor = _OfRate.apply(formula, slope, pull, k, rate)
     return value
 
 
@@ -131,20 +132,21 @@ class _OfRate(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(formula: Formula, slope: Formula, k: Tensor, rate: Tensor) -> Tensor:
+    def forward(formula: Formula, slope: Any, pull: Any, k: Tensor, rate: Tensor) -> Tensor:
         return formula(k, rate)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, ctx.slope, k, rate = inputs
+        _, ctx.slope, ctx.pull, k, rate = inputs
         ctx.save_for_backward(k, rate, output)
         ctx.save_for_forward(k, rate, output)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, None, Tensor]:
-        rate = ctx.saved_tensors[1]
-        slope = (grad * ctx.slope(*ctx.saved_tensors)).sum_to_size(rate.shape)
-        return None, None, None, (slope / _divisor(rate)).to(rate.dtype)
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        saved, rate = ctx.saved_tensors, ctx.saved_tensors[1]
+        each = ctx.pull(grad, *saved) if ctx.pull else grad * ctx.slope(*saved)
+        slope = each.sum_to_size(rate.shape) / _divisor(rate)
+        return None, None, None, None, slope.to(rate.dtype)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Tensor:
@@ -168,11 +170,12 @@ class _Poisson(Family):
         return log_poisson_pmf(k, self.rate.double()).to(self.rate.dtype)
 
     def log_clipped(self, k: Tensor, first: int | None) -> Tensor:
-        if first is None and k.shape[-1] < 3:  # two tails and no atom between them
+        if first is None:
             return super().log_clipped(k, first)
-        dims = max(k.dim(), self.rate.dim()) - 1
-        k, rate = atoms_first(k.double(), dims), atoms_first(self.rate, dims)
-        return log_clipped_poisson(k, rate, first).movedim(0, -1)
+        last, rate = first + len(k) - 1, self.rate.movedim(-1, 0)
+        return log_clipped_poisson(atoms_first(k.double(), rate.dim() - 1), rate, last).movedim(
+            0, -1
+        )
 
     def log_at_least(self, a: Tensor) -> Tensor:
         return log_poisson_tail(a, self.rate, True).to(self.rate.dtype)
