@@ -230,10 +230,7 @@ def table(folder: Path, name: str, topics: int) -> None:
         files = sorted(folder.glob(f"{model}.{name}.{topics}.*.json"))
         runs = [json.loads(file.read_text()) for file in files]
         if runs:
-            cells = [
-                f"{np.mean([run[key] for run in runs]):{_digits(key)}}" if key in runs[0] else ""
-                for key in COLUMNS
-            ]
+            cells = [_cell(key, [run[key] for run in runs if key in run]) for key in COLUMNS]
             lines.append(f"| {' | '.join([title, str(len(runs)), *cells])} |")
     if lines:
         print(f"## {name}, {topics} topics\n\n| {' | '.join(head)} |")
@@ -241,10 +238,16 @@ def table(folder: Path, name: str, topics: int) -> None:
         print("\n".join(lines), "\n")
 
 
-def _digits(key: str) -> str:
-    if key == "topics":
-        return ".0f"
-    return ".3f" if key not in ("completion", "fit", "transform", "memory") else ".1f"
+def _cell(key: str, values: list[float]) -> str:
+    """The mean over seeds, and its standard error; not that of times, nor of a count."""
+    if not values:
+        return ""
+    large = ("completion", "fit", "transform", "memory")
+    digits = ".0f" if key == "topics" else ".1f" if key in large else ".3f"
+    error = ""
+    if len(values) > 1 and key not in ("topics", "fit", "transform", "memory"):
+        error = f" ± {np.std(values, ddof=1) / len(values) ** 0.5:{digits}}"
+    return f"{np.mean(values):{digits}}{error}"
 
 
 def main() -> None:
@@ -284,7 +287,7 @@ def main() -> None:
     print(
         f"{machine()}, gengs {gengs.__version__}, scikit-learn {sklearn.__version__}, Python "
         f"{platform.python_version()}. The columns are explained in `benchmarks/topics_peers.py`. "
-        "Means over seeds; one thread.\n"
+        "Means over seeds, ± one standard error; one thread.\n"
     )
     for name in corpora:
         for topics in sizes:
