@@ -3,18 +3,19 @@
     GENGS_DATA=... python -m benchmarks.topics_coherence [--corpora 20news,rcv1-sample]
         [--topics 20,50] [--seeds 0] [--models nmf,lda,ours] --out runs/coherence
 
-Four fifths of the training documents are fitted, one fifth (the same for all) is for choices, and
-the test part is looked at when they are made. Fits are kept in the folder, so that another ranking
-takes seconds. Of ours there are three rows: words ranked by what a strong topic adds to their
-probabilities in the decoder; ranked by the topic's documents; and these after topics were turned to
-the directions of the documents (the default). NPMI is of ten words, counted in whole documents; TD
-is the share of different words among 25 of each topic.
+Four fifths of the training documents are fitted, one fifth is for choices, and the test part is
+looked at when they are made. A seed is that of the model and of the fifth: on few documents the
+latter matters more. Numbers are means over seeds, ± one standard error. Fits are kept in the
+folder, so that another ranking takes seconds. Of ours there are three rows: words ranked by what a
+strong topic adds to their probabilities in the decoder; ranked by the topic's documents; and these
+after topics were turned to the directions of the documents (the default). NPMI is of ten words,
+counted in whole documents; TD is the share of different words among 25 of each topic.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,11 @@ from gengs.metrics import npmi, topic_diversity
 from gengs.models.topics.topic_activity import measure_activity
 
 
-def parts(corpus: str) -> tuple[Any, Any, Any]:
+def parts(corpus: str, seed: int) -> tuple[Any, Any, Any]:
     """Documents to fit, to choose by, and to test on."""
     train, test = load_corpus(corpus)
     counts = scipy.sparse.csr_array(train.counts)
-    order = np.random.default_rng(123).permutation(counts.shape[0])
+    order = np.random.default_rng(123 + seed).permutation(counts.shape[0])
     cut = int(0.8 * len(order))
     return counts[np.sort(order[:cut])], counts[np.sort(order[cut:])], test.counts
 
@@ -73,27 +74,42 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     given.out.mkdir(parents=True, exist_ok=True)
-    head = "corpus | topics | seed | model | NPMI, fitted | NPMI, chosen by | NPMI, test | TD"
-    print(f"| {head} | NPMI, test × TD |")
-    print("| --- | ---: | ---: | --- |" + " ---: |" * 5)
+    head = "corpus | topics | seeds | model | NPMI, fitted | NPMI, chosen by | NPMI, test | TD"
+    print(f"| {head} | chosen by × TD | test × TD |")
+    print("| --- | ---: | ---: | --- |" + " ---: |" * 6)
+    seeds = [int(seed) for seed in given.seeds.split(",")]
     for corpus in given.corpora.split(","):
-        fitted, chosen, test = parts(corpus)
         for topics in map(int, given.topics.split(",")):
-            for seed in map(int, given.seeds.split(",")):
+            found: dict[str, list[list[float]]] = {}
+            for seed in seeds:
+                documents = parts(corpus, seed)
                 name, rows = f"{corpus}.{topics}.{seed}", []
                 for kind in given.models.split(","):
                     if kind == "ours":
-                        rows += list(ours(given.out / f"{name}.st", topics, seed, fitted))
+                        rows += list(ours(given.out / f"{name}.st", topics, seed, documents[0]))
                     else:
                         file = given.out / f"{name}.{kind}.npy"
-                        rows.append((kind.upper(), components(kind, file, topics, seed, fitted)))
+                        scores = components(kind, file, topics, seed, documents[0])
+                        rows.append((kind.upper(), scores))
                 for title, scores in rows:
-                    order = np.argsort(-scores, 1, kind="stable")
-                    words, more = order[:, :10].tolist(), order[:, :25].tolist()
-                    values = [npmi(words, part).mean() for part in (fitted, chosen, test)]
-                    values += [topic_diversity(more)]
-                    cells = [f"{value:.3f}" for value in (*values, values[2] * values[3])]
-                    print(f"| {corpus} | {topics} | {seed} | {title} | {' | '.join(cells)} |")
+                    found.setdefault(title, []).append(measure(scores, documents))
+            for title, values in found.items():
+                cells = " | ".join(map(_cell, zip(*values, strict=True)))
+                print(f"| {corpus} | {topics} | {len(seeds)} | {title} | {cells} |")
+
+
+def measure(scores: Any, documents: tuple[Any, Any, Any]) -> list[float]:
+    """NPMI in the three parts, TD, and the products of the last two parts with it."""
+    order = np.argsort(-scores, 1, kind="stable")
+    values = [float(npmi(order[:, :10].tolist(), part).mean()) for part in documents]
+    diversity = topic_diversity(order[:, :25].tolist())
+    return [*values, diversity, values[1] * diversity, values[2] * diversity]
+
+
+def _cell(values: Sequence[float]) -> str:
+    """The mean and its standard error."""
+    error = f" ± {np.std(values, ddof=1) / len(values) ** 0.5:.3f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.3f}{error}"
 
 
 if __name__ == "__main__":

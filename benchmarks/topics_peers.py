@@ -10,9 +10,10 @@ training part and measured on both parts:
 - *completion*: perplexity per word of one half of each test document's tokens given the other half,
   averaged over documents; for NMF, whose factors are no probabilities, there is none;
 - *topics*: how many are in use; those of ours that say of themselves that they are inactive count
-  neither here nor in the next two;
+  neither here nor in the next four columns;
 - *NPMI in / out*: coherence of ten words of each topic, counted in whole documents of the training
-  and of the test part; *TD*: the share of different words among 25 of each topic;
+  and of the test part; *TD*: the share of different words among 25 of each topic; *all topics*: the
+  product of the last two with the inactive ones;
 - *purity, NMI*: of the documents' strongest topics against their labels, test part;
 - *accuracy*: of logistic regression on the topics, fitted to the training part, on the test part;
 - time of the processor, one thread, for fitting and for transforming the test part, and how far the
@@ -54,17 +55,22 @@ from .timing import machine
 
 COLUMNS = {
     "completion": "completion", "topics": "topics", "npmi_in": "NPMI in", "npmi_out": "NPMI out",
-    "td": "TD", "product": "NPMI out × TD", "purity": "purity", "nmi": "NMI",
+    "td": "TD", "product": "NPMI out × TD", "whole": "all topics", "purity": "purity", "nmi": "NMI",
     "accuracy": "accuracy", "fit": "fit, s", "transform": "transform, s", "memory": "MiB",
 }  # fmt: skip
 
 
 class Peer:
-    """A model by its topics' words, its documents' topics, and how it completes documents."""
+    """A model by its topics' words, its documents' topics, and how it completes documents.
+
+    ``active`` says which topics are in use: all of them, where a model does not know.
+    """
 
     def __init__(self, fit: Callable[[Any], object], transform: Callable[[Any], Any],
-                 words: Callable[[int], Any], predict: Any = None) -> None:  # fmt: skip
+                 words: Callable[[int], Any], predict: Any = None,
+                 active: Callable[[], Any] = lambda: slice(None)) -> None:  # fmt: skip
         self.fit, self.transform, self.words, self.predict = fit, transform, words, predict
+        self.active = active
 
 
 def nmf(topics: int, seed: int, corpus: Corpus) -> Peer:
@@ -152,8 +158,9 @@ def ours(**settings: Any) -> Callable[[int, int, Corpus], Peer]:
         return Peer(
             fitted.fit,
             fitted.transform,
-            lambda top: fitted.network_.word_scores()[active()].topk(top, -1).indices.numpy(),
+            lambda top: fitted.network_.word_scores().topk(top, -1).indices.numpy(),
             predict,
+            active,
         )
 
     return build
@@ -196,12 +203,15 @@ def measure(model: str, name: str, topics: int, seed: int) -> dict[str, float]:
     outside = peer.transform(test.counts)
     found["transform"] = time.process_time() - begin
     found["memory"] = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    words = peer.words(10).tolist()
+    lists, used = peer.words(25), peer.active()
+    words = lists[used, :10].tolist()
     found["topics"] = len(words)
     found["npmi_in"] = float(npmi(words, train.counts).mean())
     found["npmi_out"] = float(npmi(words, test.counts).mean())
-    found["td"] = topic_diversity(peer.words(25).tolist())
+    found["td"] = topic_diversity(lists[used].tolist())
     found["product"] = found["npmi_out"] * found["td"]
+    whole = float(npmi(lists[:, :10].tolist(), test.counts).mean())
+    found["whole"] = whole * topic_diversity(lists.tolist())
     if train.labels is not None and test.labels is not None:
         usual = np.median(inside, 0) if model in OURS else 0.0
         strongest = np.argmax(outside - usual, 1)
@@ -230,10 +240,7 @@ def table(folder: Path, name: str, topics: int) -> None:
         files = sorted(folder.glob(f"{model}.{name}.{topics}.*.json"))
         runs = [json.loads(file.read_text()) for file in files]
         if runs:
-            cells = [
-                f"{np.mean([run[key] for run in runs]):{_digits(key)}}" if key in runs[0] else ""
-                for key in COLUMNS
-            ]
+            cells = [_cell(key, [run[key] for run in runs if key in run]) for key in COLUMNS]
             lines.append(f"| {' | '.join([title, str(len(runs)), *cells])} |")
     if lines:
         print(f"## {name}, {topics} topics\n\n| {' | '.join(head)} |")
@@ -241,10 +248,16 @@ def table(folder: Path, name: str, topics: int) -> None:
         print("\n".join(lines), "\n")
 
 
-def _digits(key: str) -> str:
-    if key == "topics":
-        return ".0f"
-    return ".3f" if key not in ("completion", "fit", "transform", "memory") else ".1f"
+def _cell(key: str, values: list[float]) -> str:
+    """The mean over seeds, and its standard error; not that of times, nor of a count."""
+    if not values:
+        return ""
+    large = ("completion", "fit", "transform", "memory")
+    digits = ".0f" if key == "topics" else ".1f" if key in large else ".3f"
+    error = ""
+    if len(values) > 1 and key not in ("topics", "fit", "transform", "memory"):
+        error = f" ± {np.std(values, ddof=1) / len(values) ** 0.5:{digits}}"
+    return f"{np.mean(values):{digits}}{error}"
 
 
 def main() -> None:
@@ -284,7 +297,7 @@ def main() -> None:
     print(
         f"{machine()}, gengs {gengs.__version__}, scikit-learn {sklearn.__version__}, Python "
         f"{platform.python_version()}. The columns are explained in `benchmarks/topics_peers.py`. "
-        "Means over seeds; one thread.\n"
+        "Means over seeds, ± one standard error; one thread.\n"
     )
     for name in corpora:
         for topics in sizes:

@@ -47,6 +47,19 @@ def test_columns_move_with_the_topics(fitted):
         assert np.corrcoef(means[:, topic], counts[:, columns].sum(1))[0, 1] > 0.5
 
 
+@pytest.mark.parametrize("topics", [3, 8])
+def test_each_of_three_themes_has_a_topic(topics):
+    """Two latents tell three themes apart: read as they are, one theme would have no topic."""
+    rates = np.kron(np.eye(3), np.full((60, 10), 1.5))
+    counts = np.random.default_rng(0).poisson(rates)
+    model = gengs.TopicModel(topics, hidden=(32,), max_iter=60, random_state=0).fit(counts)
+    assert model.n_topics_ == 3
+    found = [rows[0][0] if rows else -1 for rows in model.strongest(counts)]
+    found = np.reshape(found, (3, 60))
+    most = [np.bincount(row[row >= 0]).argmax() for row in found]
+    assert {*most} == {0, 1, 2} and (found == np.array(most)[:, None]).mean() > 0.9
+
+
 def networks():
     def encoder():
         return BagEncoder(WORDS, (8,))

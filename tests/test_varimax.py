@@ -11,7 +11,13 @@ import gengs
 from gengs.data.text.text_sets import load_corpus
 from gengs.metrics import npmi, topic_diversity
 from gengs.models import NVDM, BagEncoder
-from gengs.models.topics.varimax import VarimaxRotation, _iterations, rotate_topics, varimax
+from gengs.models.topics.varimax import (
+    VarimaxRotation,
+    _iterations,
+    document_rotations,
+    rotate_topics,
+    varimax,
+)
 
 
 def orthogonal(size):
@@ -26,6 +32,35 @@ def test_varimax_finds_the_directions_that_were_hidden():
     rotation = orthogonal(6)
     back = rotation @ varimax(sparse @ rotation)  # a permutation, with positive signs
     assert (back.max(0).values > 0.99).all() and (back.abs() > 0.5).sum() == 6
+
+
+def test_a_few_documents_that_stand_out_do_not_decide_the_directions():
+    torch.manual_seed(0)
+    means = torch.eye(4)[torch.arange(400) % 4] * torch.randn(400, 1) + 0.05 * torch.randn(400, 4)
+    means[:4, :2] = 6.0  # one in a hundred has two topics at once, and much of them
+    hidden = orthogonal(4).float()
+    first, _ = document_rotations(means @ hidden)
+    assert ((hidden @ first).abs().max(0).values > 0.97).all()
+    plain = varimax((means - means.mean(0)) @ hidden).float()
+    assert (hidden @ plain).abs().max(0).values.min() < 0.75
+
+
+def test_themes_that_exclude_each_other_have_a_topic_each():
+    """Three corners of a triangle lie in a plane: with two directions, one has no topic."""
+    torch.manual_seed(0)
+    angles = 2 * torch.pi * torch.arange(3) / 3
+    corners = 4 * torch.stack([angles.cos(), angles.sin(), 0 * angles, 0 * angles], -1)
+    means = corners.repeat_interleave(50, 0) @ orthogonal(4).float() + 0.1 * torch.randn(150, 4)
+    _, second = document_rotations(means)
+    turned = ((means - means.mean(0)) @ second).reshape(3, 50, 4).mean(1)  # (theme, topic)
+    assert len({*turned.argmax(-1).tolist()}) == 3
+    assert ((turned > 2).sum(-1) == 1).all() and ((turned > 2).sum(0) <= 1).all()
+
+
+@pytest.mark.parametrize("means", [torch.zeros(5, 3), torch.ones(1, 3), torch.eye(4)[:, :1]])
+def test_documents_without_directions_are_turned_by_a_rotation(means):
+    for rotation in document_rotations(means):
+        torch.testing.assert_close(rotation @ rotation.t(), torch.eye(means.shape[1]))
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "tilted", "explicit"])

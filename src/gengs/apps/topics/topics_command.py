@@ -66,7 +66,7 @@ class FitConfig:
     hidden: tuple[int, ...] = DEFAULTS.hidden
     """The widths of the encoder's layers."""
     turn: bool = True
-    """Rotate the topics by varimax after a third of the steps, so that each has few words."""
+    """Rotate the topics by varimax: each has few words, and each document few topics."""
     words: Literal["urn", "multinomial"] = DEFAULTS.words
     """A Pólya urn, from which a word that has occurred is likelier to come again; or independent
     draws."""

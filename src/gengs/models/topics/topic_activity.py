@@ -116,10 +116,15 @@ def _first(scores: Tensor) -> list[list[int]]:
 
 
 def _split_coherence(means: Tensor, documents: Any) -> float:
-    """The NPMI, in every other document, of words that were ranked in the ones between."""
+    """The NPMI, in every other document, of words that were ranked in the ones between.
+
+    What is beyond that of fillers is summed over the topics that tell documents apart.
+    """
     if len(means) < 2:
         return 0.0
-    return float(npmi(_first(_scores(means[::2], documents[::2])), documents[1::2]).mean())
+    found = npmi(_first(_scores(means[::2], documents[::2])), documents[1::2]) - _LEAST_MARGIN
+    variances = means.var(0)
+    return float(found[(variances >= _LEAST_SHARE * variances.mean()).cpu().numpy()].sum())
 
 
 def _effects(network: TopicNetwork) -> Tensor:

@@ -19,13 +19,22 @@ there: the prior is not quite Gaussian, and the posterior's factors are independ
 better fit in directions that few documents share.
 
 **By documents, at the end.** Once training is done, topics are *read* in the directions in which
-documents have few of them: varimax of the posterior means, counted from each topic's median or from
-its mean (Rohe & Zeng). Words depend on the latents through :math:`(z - c) R` alone, so this is
-another basis of the same model: no probability changes. Varimax knows no signs, and where there are
-two or three themes in all, it may make one the opposite of another; so topics are turned by the one
-of the two that makes their words most coherent, in other documents than those by which the words
-were ranked, and not at all if neither does. A model with super-topics is not turned then, because
-these raise latents.
+documents have few of them: varimax of the posterior means (Rohe & Zeng). Words depend on the
+latents through :math:`(z - c) R` alone, so this is another basis of the same model: no probability
+changes. There are two candidates for it:
+
+- rows :math:`(m_d - \bar m) / \lVert m_d - \bar m \rVert`: every document counts the same (Kaiser's
+  normalisation). Otherwise the fourth powers of a few that stand out decide, which are the ones
+  that a model of few documents knows by heart;
+- rows :math:`m_d - \bar m + \gamma v`, where v is the direction in which documents differ least.
+  Themes that exclude each other are the corners of a simplex, and n of them take n - 1 directions:
+  one theme is where no topic rises. Seen from a point beside their plane, at the distance
+  :math:`\gamma^2 = \sum_j \lambda_j^2 / \sum_j \lambda_j` of the covariance's eigenvalues, corners
+  are at right angles, and the spare direction makes each of them a topic of its own.
+
+Topics are turned by the one that makes the words of those that matter most coherent, in other
+documents than those by which the words were ranked, and not at all if neither does. A model with
+super-topics is not turned then, because these raise latents.
 
 **Many topics.** An iteration of varimax takes time like :math:`V D^2 + D^3`: at 50 topics all of
 them together take a fifth of a second, at 2000 topics a single one takes seconds. Ten iterations
@@ -48,7 +57,6 @@ from torch import Tensor
 
 from .topic_network import TopicNetwork
 
-_MOST_DOCUMENTS = 5000
 _MOST_WORDS = 5000
 """Of a larger vocabulary, the most frequent ones decide."""
 
@@ -116,14 +124,17 @@ def _iterations(words: int, topics: int) -> int:
 def document_rotations(intensities: Tensor) -> Iterator[Tensor]:
     """Rotations ``(D, D)`` to directions in which documents have few topics.
 
-    They are of distances from the topics' medians, and from their means.
+    One counts all documents the same, one sees them from a point beside their plane.
 
     Args:
         intensities: Of each topic in each document, ``(M, D)``.
     """
-    some = intensities[:: -(-len(intensities) // _MOST_DOCUMENTS)]
-    for centre in (intensities.median(0).values, intensities.mean(0)):
-        yield varimax(some - centre, _iterations(*some.shape)).to(intensities)
+    rises = (intensities - intensities.mean(0)).double()
+    tiny = torch.finfo(rises.dtype).tiny
+    spreads, axes = torch.linalg.eigh(rises.t() @ rises / len(rises))  # the smallest first
+    aside = (spreads.square().sum() / spreads.sum().clamp_min(tiny)).sqrt() * axes[:, 0]
+    for rows in (rises / rises.norm(dim=1, keepdim=True).clamp_min(tiny), rises + aside):
+        yield varimax(rows, _iterations(*rows.shape)).to(intensities)
 
 
 class VarimaxRotation:
