@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import pytest
 import scipy.stats
 import torch
@@ -136,3 +137,55 @@ def test_a_tail_at_a_whole_rate_has_its_derivative(upper, compiling, monkeypatch
     # d/dλ P(X >= a) = P(X = a - 1)
     right = Poisson(rate.detach()).log_prob(a - 1).exp()
     torch.testing.assert_close(slope, right if upper else -right, rtol=1e-9, atol=0.0)
+
+
+def probs_of(size):
+    return lambda rate: (
+        truncate(Poisson(rate, validate_args=False), size, validate_args=False).probs
+    )
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own
+@pytest.mark.parametrize("size", [2, 12, 65])
+def test_forward_mode_inside_forward_mode(size):
+    """torch would drop the second derivative of a node with a jvp, without a word."""
+    rate = torch.tensor(3.0, dtype=double)
+    found = torch.func.jacfwd(torch.func.jacfwd(probs_of(size)))(rate)
+    expected = torch.func.jacrev(torch.func.jacrev(probs_of(size)))(rate)
+    torch.testing.assert_close(found, expected)
+    assert found.abs().max() > 1e-2
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own
+def test_forward_mode_inside_forward_mode_of_a_long_tail_says_no():
+    with pytest.raises(NotImplementedError, match="forward AD"):
+        torch.func.jacfwd(torch.func.jacfwd(probs_of(80)))(torch.tensor(3.0))
+
+
+@pytest.mark.parametrize("size", [2, 6, 80])
+def test_derivatives_at_a_rate_of_zero(size):
+    """log p(0) = -λ there as everywhere; a second derivative is a number."""
+    rate = torch.tensor(0.0, dtype=double, requires_grad=True)
+    (slope,) = torch.autograd.grad(truncate(Poisson(rate), size).logits[0], rate)
+    assert slope == -1
+    second = torch.func.jacrev(torch.func.jacrev(probs_of(size)))(rate.detach())
+    assert second.isfinite().all()
+
+
+@pytest.mark.parametrize(("low", "size"), [(2.5, 5), (0, 0), (torch.tensor([0.5]), 3)])
+def test_a_window_of_no_integers(low, size):
+    with pytest.raises(ValueError, match="Window expects integers"):
+        gengs.Window(low, size, allowed=0.1)
+
+
+def test_a_number_is_no_window():
+    with pytest.raises(TypeError, match="truncate expects a Window"):
+        truncate(Poisson(5.0), window=12)
+
+
+@pytest.mark.parametrize("size", [64, 65, 66])
+def test_both_formulas_of_the_tail(size):
+    rate = torch.cat([torch.logspace(-3, 3.5, 200, dtype=double)])
+    found = family_of(Poisson(rate)).log_clipped(torch.arange(size), 0)[:, -1]
+    expected = scipy.stats.poisson.logsf(size - 2, rate.numpy())
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9, atol=1e-9)

@@ -127,6 +127,11 @@ def test_gradients_are_those_of_the_objective(estimator, target, posterior):
         assert error.max() < 0.01  # what the test could miss
 
 
+def test_posteriors_of_images_are_not_refined():
+    with pytest.raises(TypeError, match="not refined"):
+        tiny().negative_elbo(IMAGES, samples=2, refine=5)
+
+
 def test_evaluation_uses_exact_draws_whatever_the_estimator():
     model = tiny(gengs.GenGS(2.0)).eval()
     torch.manual_seed(1)

@@ -68,10 +68,7 @@ class Leaving:
 class Family:
     """A law on integers. This class asks the law itself; subclasses know closed forms.
 
-    Args:
-        law: Any distribution with a ``log_prob`` on integers and a scalar event.
-        lower: The smallest possible integer, ``None`` where there is none.
-        upper: The largest possible integers, ``(*batch, 1)``, ``None`` where there is none.
+    ``lower`` is its smallest integer, ``upper`` has the largest, ``(*batch, 1)``; or ``None``.
     """
 
     looks = False  # whether its formulas take a look at the data, which is for when a law is made

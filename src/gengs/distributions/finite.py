@@ -11,10 +11,6 @@ that a user owns is one. The linear map
 
 turns weights on the simplex into values: of a one-hot vector it is the atom, of :math:`\pi` the
 mean, of a relaxed one-hot vector the relaxed value.
-
-References:
-    | Generalized Gumbel-Softmax Gradient Estimator for Generic Discrete Random Variables
-    | (Joo et al., 2020), https://arxiv.org/abs/2003.01847
 """
 
 from __future__ import annotations

@@ -7,9 +7,6 @@ A rare atom wins only when its :math:`E` is tiny, so the uniform must be fine ne
 the usual remedy (clamp at an epsilon) bars them for good. Here :math:`u` is built from 31 random
 bits, exact where it is small, in steps of 5e-10, and centred in its cell: never 0, never 1. On a
 CPU the bits also come faster than ``torch.rand``: one 64-bit draw makes two of them.
-
-References:
-    | The Concrete Distribution (Maddison et al., 2017), https://arxiv.org/abs/1611.00712
 """
 
 __all__ = ["log_exponential"]

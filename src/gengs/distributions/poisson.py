@@ -5,8 +5,7 @@ r"""The closed forms of the Poisson: its table and its tails, each with its deri
     P(X \ge a) = \tilde\gamma(a, \lambda), \qquad
     \lambda \frac{d}{d\lambda} P(X \ge a) = \lambda\, p(a - 1) = a\, p(a)
 
-They run in ``float64``: log-gammas of large counts cancel. Slopes are in :math:`\log \lambda`
-(:math:`k - \lambda` for the PMF), where none overflows.
+They run in ``float64``: log-gammas of large counts cancel.
 """
 
 __all__ = ["log_clipped_poisson", "log_poisson_pmf", "log_poisson_tail"]
@@ -23,7 +22,7 @@ from torch.nn.functional import threshold
 
 from .families import Family, Leaving, register_family
 from .tails import atoms_first, widen
-from .tracing import product
+from .tracing import inside_nested_jvp, product
 
 _NEVER = -1e300
 _FEW = 65  # below this count a tail is a polynomial of few enough terms
@@ -45,9 +44,9 @@ def log_clipped_poisson(k: Tensor, rate: Tensor, last: int) -> Tensor:
 
     def formula(k: Tensor, rate: Tensor) -> Tensor:
         wide = rate.double()
-        table, few = log_poisson_pmf(k, wide), last < _FEW
-        tail = _log_few(last, wide, table[-1:]) if few else log_poisson_tail(k[-1:], wide, True)
-        table[-1:] = tail
+        table = log_poisson_pmf(k, wide)
+        few = _log_few(last, wide, table[-1:]) if last < _FEW else None
+        table[-1:] = log_poisson_tail(k[-1:], wide, True) if few is None else few
         return table.to(rate.dtype)
 
     def last_slope(rate: Tensor, table: Tensor) -> Tensor:
@@ -55,13 +54,17 @@ def log_clipped_poisson(k: Tensor, rate: Tensor, last: int) -> Tensor:
         return _ratio(table[-2:-1] + rate.log(), table[-1:])
 
     def slope(k: Tensor, rate: Tensor, table: Tensor) -> Tensor:
-        return torch.cat([k[:-1].to(rate.dtype) - rate, last_slope(rate, table)])
+        held = rate.masked_fill(rate == 0, 1.0)
+        each = torch.cat([k[:-1].to(rate.dtype) - held, last_slope(held, table)])
+        return each / held.double()  # float32 has no 1/1e-39
 
     def pull(grad: Tensor, k: Tensor, rate: Tensor, table: Tensor) -> Tensor:
         # Σ g (k - λ) by one matrix product, without a table of slopes
+        held = rate.masked_fill(rate == 0, 1.0)
         rows = torch.cat([k[:-1].view(1, -1), k.new_ones(1, len(k) - 1)]).to(grad.dtype)
         sums = product(rows, grad[:-1].reshape(len(k) - 1, -1)).reshape(2, *rate.shape)
-        return sums[0] - rate * sums[1] + grad[-1:] * last_slope(rate, table)
+        each = sums[0] - held * sums[1] + grad[-1:] * last_slope(held, table)
+        return each / held.double()
 
     return _of_rate(formula, slope, k, rate, pull)
 
@@ -72,8 +75,8 @@ def log_poisson_tail(a: Tensor, rate: Tensor, upper: bool) -> Tensor:
     surely = a <= 0  # every count is at least 0
 
     def slope(a: Tensor, rate: Tensor, log_tail: Tensor) -> Tensor:
-        """``λ d/dλ P(X >= a) = a p(a)``, and the opposite for the rest."""
-        return (a if upper else -a) * _ratio(log_poisson_pmf(a, rate), log_tail)
+        """``d/dλ P(X >= a) = p(a - 1)``, and the opposite for the rest."""
+        return _ratio(log_poisson_pmf(a - 1, rate), log_tail) * (1 if upper else -1)
 
     log_tail = _of_rate(partial(_log_gammainc, upper), slope, a.masked_fill(surely, 1.0), rate)
     return log_tail.masked_fill(surely, 0.0 if upper else -torch.inf)
@@ -116,11 +119,12 @@ def _log_gammainc(upper: bool, a: Tensor, rate: Tensor) -> Tensor:
 
 
 def _of_rate(formula: Formula, slope: Formula, k: Tensor, rate: Tensor, pull: Any = None) -> Tensor:
-    """``formula(k, rate)``, whose derivative in log λ is ``slope(k, rate, formula(k, rate))``.
+    """``formula(k, rate)``, whose derivative in the rate is ``slope(k, rate, formula(k, rate))``.
 
     ``pull`` sums its products with a gradient, where that is not to be done one by one.
     """
-    if torch.compiler.is_compiling():  # which cannot follow a jvp, and needs none
+    # a compiler cannot follow a jvp, and torch drops the second of two without a word
+    if torch.compiler.is_compiling() or inside_nested_jvp():
         return formula(k, rate)
     value: Tensor = _OfRate.apply(formula, slope, pull, k, rate)
     return value
@@ -145,19 +149,12 @@ class _OfRate(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         saved, rate = ctx.saved_tensors, ctx.saved_tensors[1]
         each = ctx.pull(grad, *saved) if ctx.pull else grad * ctx.slope(*saved)
-        slope = each.sum_to_size(rate.shape) / _divisor(rate)
-        return None, None, None, None, slope.to(rate.dtype)
+        return None, None, None, None, each.sum_to_size(rate.shape).to(rate.dtype)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Tensor:
-        k, rate, output = ctx.saved_tensors
-        slope: Tensor = ctx.slope(k, rate, output) * (tangents[-1] / _divisor(rate))
-        return slope.to(output.dtype)
-
-
-def _divisor(rate: Tensor) -> Tensor:
-    """The rates in ``float64``, as ``float32`` has no 1/1e-39; 1 for a rate of 0."""
-    return rate.double().masked_fill(rate == 0, 1.0)
+        slope: Tensor = tangents[-1] * ctx.slope(*ctx.saved_tensors)
+        return slope.to(ctx.saved_tensors[2].dtype)
 
 
 class _Poisson(Family):

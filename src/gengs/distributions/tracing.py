@@ -10,6 +10,7 @@ This is the one file that uses torch's private C++ names.
 
 __all__ = [
     "any_of",
+    "inside_nested_jvp",
     "inside_transform",
     "inside_vmap",
     "inspectable",
@@ -86,6 +87,12 @@ def inside_vmap() -> bool:
 def inside_transform() -> bool:
     """Whether a ``torch.func`` transform (vmap, grad) is running: its random ops are its own."""
     return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def inside_nested_jvp() -> bool:
+    """Whether forward mode runs inside forward mode."""
+    running = torch._C._functorch.get_interpreter_stack() or []
+    return sum(level.key() == torch._C._functorch.TransformType.Jvp for level in running) > 1
 
 
 def is_eager(*tensors: Tensor) -> bool:

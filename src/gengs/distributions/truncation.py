@@ -105,6 +105,8 @@ def truncate(
     given = [name for name, value in rules.items() if value is not None]
     if len(given) > 1:
         raise ValueError(f"truncate expects one rule, but got {' and '.join(given)}.")
+    if not isinstance(window, Window | None):
+        raise TypeError(f"truncate expects a Window as `window`, but got {window!r}.")
     mixture = isinstance(law, MixtureSameFamily)
     table = None if mixture and given else _as_table(law, validate)
     if table is not None:
@@ -182,7 +184,7 @@ def _as_table(law: Distribution, validate: bool) -> Finite | None:
 def _cut(family: Family, window: Window, validate: bool) -> Finite:
     """The law of ``clip(X, low, high)``: the PMF inside, and a tail on each end atom."""
     low, n, like = window.low, window.size, family.like
-    require_memory(family.batch_shape, n, like.dtype, like.device)
+    require_memory(family.batch_shape, n, torch.float64, like.device)  # what formulas run in
     k = torch.arange(n, device=like.device)
     k = k + (low.to(like.device).unsqueeze(-1) if isinstance(low, Tensor) else low)
     lower = -math.inf if family.lower is None else family.lower

@@ -95,6 +95,8 @@ class Autoencoder(LatentModel):
         return ~((x.amin() >= 0) & (x.amax() <= 1))  # NaN is neither
 
     def exact(self, x: Tensor, samples: int, refine: int = 0) -> Iterator[tuple[Tensor, Layers]]:
+        if refine:
+            raise TypeError("the posteriors of a VAE are not refined: leave `refine` out.")
         x = self._pixels(x)
         q, p = self.laws(x)
         for portion in portions(samples, x):
