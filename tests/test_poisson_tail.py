@@ -174,8 +174,8 @@ def test_derivatives_at_a_rate_of_zero(size):
 
 @pytest.mark.parametrize(("low", "size"), [(2.5, 5), (0, 0), (torch.tensor([0.5]), 3)])
 def test_a_window_of_no_integers(low, size):
-    with pytest.raises(ValueError, match="Window expects integers"):
-        gengs.Window(low, size, allowed=0.1)
+    with pytest.raises(ValueError, match="one integer or more"):
+        truncate(Poisson(5.0), window=gengs.Window(low, size, allowed=0.1))
 
 
 def test_a_number_is_no_window():
@@ -189,3 +189,15 @@ def test_both_formulas_of_the_tail(size):
     found = family_of(Poisson(rate)).log_clipped(torch.arange(size), 0)[:, -1]
     expected = scipy.stats.poisson.logsf(size - 2, rate.numpy())
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("high", [-2, 0, 3])
+def test_windows_that_begin_before_zero(high):
+    rate = torch.tensor([0.5, 4.0], dtype=double, requires_grad=True)
+    law = truncate(Poisson(rate), low=-5, high=high, validate_args=False)
+    k = np.arange(-5, high)
+    for row, r in zip(law.probs.detach(), rate.tolist(), strict=True):
+        np.testing.assert_allclose(row[:-1], scipy.stats.poisson.pmf(k, r), rtol=1e-12)
+        np.testing.assert_allclose(row[-1], scipy.stats.poisson.sf(high - 1, r), rtol=1e-9)
+    (slope,) = torch.autograd.grad(law.mean.sum(), rate)  # of min(X, high): P(X < high)
+    np.testing.assert_allclose(slope, scipy.stats.poisson.cdf(high - 1, rate.detach()), atol=1e-12)

@@ -21,8 +21,7 @@ from torch.distributions import Poisson
 from torch.nn.functional import threshold
 
 from .families import Family, Leaving, register_family
-from .tails import atoms_first, widen
-from .tracing import inside_nested_jvp, product
+from .tracing import inside_nested_jvp
 
 _NEVER = -1e300
 _FEW = 65  # below this count a tail is a polynomial of few enough terms
@@ -59,12 +58,11 @@ def log_clipped_poisson(k: Tensor, rate: Tensor, last: int) -> Tensor:
         return each / held.double()  # float32 has no 1/1e-39
 
     def pull(grad: Tensor, k: Tensor, rate: Tensor, table: Tensor) -> Tensor:
-        # Σ g (k - λ) by one matrix product, without a table of slopes
+        # Σ g (k - λ) without a table of slopes
         held = rate.masked_fill(rate == 0, 1.0)
-        rows = torch.cat([k[:-1].view(1, -1), k.new_ones(1, len(k) - 1)]).to(grad.dtype)
-        sums = product(rows, grad[:-1].reshape(len(k) - 1, -1)).reshape(2, *rate.shape)
-        each = sums[0] - held * sums[1] + grad[-1:] * last_slope(held, table)
-        return each / held.double()
+        weighted = (grad[:-1] * k[:-1].to(grad.dtype)).sum(0, keepdim=True)
+        each = weighted - held * grad[:-1].sum(0, keepdim=True)
+        return (each + grad[-1:] * last_slope(held, table)) / held.double()
 
     return _of_rate(formula, slope, k, rate, pull)
 
@@ -160,7 +158,8 @@ class _OfRate(torch.autograd.Function):
 class _Poisson(Family):
     def __init__(self, law: Poisson) -> None:
         super().__init__(law, lower=0)
-        self.rate = self.like = widen(law.rate).unsqueeze(-1)
+        wide = torch.promote_types(law.rate.dtype, torch.float32)
+        self.rate = self.like = law.rate.to(wide).unsqueeze(-1)
 
     def log_pmf(self, k: Tensor) -> Tensor:
         k = k.double().where(self.inside(k), -1.0)  # where 1/Γ(k + 1) is 0, as it should be
@@ -169,10 +168,9 @@ class _Poisson(Family):
     def log_clipped(self, k: Tensor, first: int | None) -> Tensor:
         if first is None:
             return super().log_clipped(k, first)
-        last, rate = first + len(k) - 1, self.rate.movedim(-1, 0)
-        return log_clipped_poisson(atoms_first(k.double(), rate.dim() - 1), rate, last).movedim(
-            0, -1
-        )
+        last, rate = max(first + len(k) - 1, 0), self.rate.movedim(-1, 0)
+        k = k.double().reshape(-1, *[1] * (rate.dim() - 1))
+        return log_clipped_poisson(k, rate, last).movedim(0, -1)
 
     def log_at_least(self, a: Tensor) -> Tensor:
         return log_poisson_tail(a, self.rate, True).to(self.rate.dtype)

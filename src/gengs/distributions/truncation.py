@@ -107,6 +107,8 @@ def truncate(
         raise ValueError(f"truncate expects one rule, but got {' and '.join(given)}.")
     if not isinstance(window, Window | None):
         raise TypeError(f"truncate expects a Window as `window`, but got {window!r}.")
+    if window and (torch.as_tensor(window.low).is_floating_point() or window.size < 1):
+        raise ValueError(f"truncate expects one integer or more, but got {window}.")
     mixture = isinstance(law, MixtureSameFamily)
     table = None if mixture and given else _as_table(law, validate)
     if table is not None:

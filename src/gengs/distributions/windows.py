@@ -62,10 +62,6 @@ class Window:
     allowed: float
     """The mass that may lie outside before a warning is due."""
 
-    def __post_init__(self) -> None:
-        if torch.as_tensor(self.low).is_floating_point() or self.size < 1:
-            raise ValueError(f"Window expects integers, one or more, but got {self}.")
-
     def ends(self, device: torch.device) -> tuple[Tensor, Tensor]:
         """The first and the last integer, ``(1,)`` or ``(*batch, 1)``."""
         if isinstance(self.low, Tensor):
