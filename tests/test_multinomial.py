@@ -4,7 +4,7 @@ import pytest
 import scipy.stats
 import torch
 from frequencies import assert_frequencies, assert_mean
-from torch.distributions import Independent, Multinomial
+from torch.distributions import Independent, Multinomial, Poisson
 
 import gengs
 from gengs.distributions.multinomial import (
@@ -126,3 +126,16 @@ def test_same_generator_same_counts():
     relaxed = gengs.RelaxedMultinomial(0.5, Multinomial(5, PROBS))
     one, other = (torch.Generator().manual_seed(1) for _ in range(2))
     assert torch.equal(relaxed.rsample_value(generator=one), relaxed.rsample_value(generator=other))
+
+
+def test_a_batch_of_temperatures_is_part_of_the_batch():
+    temperature = torch.tensor([[0.3], [0.5], [1.0], [2.0]])
+    law = gengs.RelaxedMultinomial(temperature, Multinomial(5, logits=torch.randn(2, 3)))
+    assert law.batch_shape == (4, 2)
+    assert law.expand((3, 4, 2)).rsample_value((6,)).shape == (6, 3, 4, 2, 3)
+    torch.testing.assert_close(law.rsample_value().sum(-1), torch.full((4, 2), 5.0))
+
+
+def test_only_multinomials_are_relaxed_box_by_box():
+    with pytest.raises(TypeError, match="RelaxedMultinomial expects a Multinomial"):
+        gengs.RelaxedMultinomial(0.5, Poisson(5.0))

@@ -70,7 +70,11 @@ class RelaxedMultinomial(SameLaw):
     def __init__(
         self, temperature: Temperature, law: Multinomial, validate_args: bool | None = None
     ) -> None:
+        if not isinstance(law, Multinomial):
+            raise TypeError(f"RelaxedMultinomial expects a Multinomial, but got {law}.")
         check_temperature(temperature)
+        if isinstance(temperature, Tensor):
+            law = law.expand(torch.broadcast_shapes(law.batch_shape, temperature.shape))
         super().__init__(temperature, law, validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
