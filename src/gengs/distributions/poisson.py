@@ -10,7 +10,6 @@ They run in ``float64``: log-gammas of large counts cancel.
 
 __all__ = ["log_clipped_poisson", "log_poisson_pmf", "log_poisson_tail"]
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -44,7 +43,7 @@ def log_clipped_poisson(k: Tensor, rate: Tensor, last: int) -> Tensor:
     def formula(k: Tensor, rate: Tensor) -> Tensor:
         wide = rate.double()
         table = log_poisson_pmf(k, wide)
-        few = _log_few(last, wide, table[-1:]) if last < _FEW else None
+        few = _log_few(last, rate, table[-1:]) if last < _FEW else None
         table[-1:] = log_poisson_tail(k[-1:], wide, True) if few is None else few
         return table.to(rate.dtype)
 
@@ -89,14 +88,16 @@ def _log_few(a: int, rate: Tensor, log_pmf: Tensor) -> Tensor:
 
     The first cancels where the tail is small; there the second converges fast.
     """
-    held = rate.clamp_max(600.0)  # from there on P(X < a) is 0, and powers overflow
-    below = above = one = rate.new_ones(())
+    # float64 cancels to 1e-16: of a tail of 1e-8 float32 has all its digits yet, and needs few terms
+    small, terms = (1e-8, a // 4 + 8) if rate.dtype == torch.float32 else (1e-4, a * 3 // 5 + 9)
+    held = rate.double().clamp_max(600.0)  # from there on P(X < a) is 0, and powers overflow
+    below = above = one = held.new_ones(())
     for j in range(a - 1, 0, -1):
         below = torch.addcmul(one, below, held, value=1 / j)
-    for j in range(a + math.ceil(0.6 * a) + 8, a, -1):
+    for j in range(a + terms, a, -1):
         above = torch.addcmul(one, above, held, value=1 / j)
     complement = 1 - below * (-held).exp() if a > 0 else below
-    rare = ~(complement > 1e-4)
+    rare = ~(complement > small)
     return torch.where(rare, above, complement).log() + log_pmf.where(rare, 0.0)
 
 
