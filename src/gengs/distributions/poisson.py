@@ -86,9 +86,8 @@ def _log_few(a: int, rate: Tensor, log_pmf: Tensor) -> Tensor:
         P(X \ge a) = 1 - e^{-\lambda} \sum_{k < a} \frac{\lambda^k}{k!}
         = p(a) \Big(1 + \frac{\lambda}{a + 1} \Big(1 + \frac{\lambda}{a + 2} (1 + \dots)\Big)\Big)
 
-    The first cancels where the tail is small; there the second converges fast.
+    The first cancels where the tail is small, for ``float32`` 1e-8; there the second is fast.
     """
-    # float64 cancels to 1e-16: of a tail of 1e-8 float32 has all its digits yet, and needs few terms
     small, terms = (1e-8, a // 4 + 8) if rate.dtype == torch.float32 else (1e-4, a * 3 // 5 + 9)
     held = rate.double().clamp_max(600.0)  # from there on P(X < a) is 0, and powers overflow
     below = above = one = held.new_ones(())
