@@ -40,6 +40,18 @@ def test_the_table_and_its_gradient_above_the_cut(dtype, tolerance):
     torch.testing.assert_close(found.double(), right, rtol=50 * tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 2e-7), (double, 3e-12)])
+@pytest.mark.parametrize("last", [*range(1, 9), 11, 20, 29, 45, 63, 64])
+def test_a_tail_has_all_the_digits_of_its_type(last, dtype, tolerance):
+    # where one formula takes over from the other the tail is 1e-8 or 1e-4
+    rate = torch.logspace(-6, 3, 3000, dtype=double).to(dtype)
+    found = truncate(Poisson(rate), last + 1, validate_args=False).logits[:, -1].double().numpy()
+    right = scipy.stats.poisson.logsf(last - 1, rate.double().numpy())
+    with np.errstate(invalid="ignore"):  # -inf of both
+        error = np.abs(found - right) / np.maximum(1, np.abs(right))
+    assert error[right > -600].max() < tolerance  # below, scipy's own are subnormal
+
+
 @pytest.mark.filterwarnings("ignore::gengs.TruncationWarning")
 def test_clipped_draws_move_by_half_the_slope_of_their_tail():
     rate = torch.tensor([9.0, 30.0, 200.0], dtype=double, requires_grad=True)
