@@ -24,18 +24,17 @@ surely more frequent than elsewhere come after those that are, by how many stand
 lack: their scores are negative.
 
 **Words that belong together.** Each of these words tells of the topic by itself. A topic of few
-documents has words of two or three themes, and words of one form letter: each is rare, and so two
-of them are seldom seen together in new documents. Of the 25 words that tell most, those ten come
-first that surely occur together: with :math:`n_{ij}` documents that have both words, and again two
-standard errors to spare,
+documents has words of several themes, and rare ones, two of which are hardly seen together in new
+documents. Of the 25 words that tell most, those ten come first that belong together: if
+:math:`n_{ij}` documents have both words, a fifth as many new documents have none with both with
+probability :math:`e^{-n_{ij} / 5}`, and then their NPMI is -1. So it is expected to be
 
 .. math::
-    n^-_{ij} = \max(0,\, n_{ij} - 2 \sqrt{n_{ij}}), \qquad
-    b_i = \sum_{j} \mathrm{NPMI}_{ij}(n^-),
+    b_{ij} = \big(1 - e^{-n_{ij} / 5}\big)\, \mathrm{NPMI}_{ij} - e^{-n_{ij} / 5} .
 
-the word whose :math:`b_i` is least is put behind, the sums are taken over those that are left, and
-so on until ten are left (backward elimination). They keep their order and their scores; a word that
-was put behind has at most the score of the last of them. The 25 words stay the same.
+The word whose :math:`\sum_j b_{ij}` is least is put behind, the sums are taken over those that are
+left, and so on until ten are left (backward elimination). They keep their order and their scores; a
+word that was put behind has at most the score of the last of them. The 25 words stay the same.
 
 Ranking by the decoder's own entries lists words so rare that they are not seen again in new
 documents, because a model of few documents learns these by heart; so does, less badly, ranking by
@@ -56,7 +55,7 @@ import numpy as np
 from ...metrics import CoOccurrence, npmi_of_pairs
 
 _CAUTION = 2.0
-_TELLING, _FIRST = 25, 10
+_TELLING, _FIRST, _FEWER = 25, 10, 5
 
 
 def rank_words(rises: Any, documents: Any) -> Any:
@@ -90,8 +89,9 @@ def coherent_first(scores: Any, documents: Any) -> Any:
     words = np.argsort(-scores, 1, kind="stable")[:, :_TELLING]  # (D, N)
     telling = np.take_along_axis(scores, words, 1)
     found = CoOccurrence.of_documents(words.tolist(), documents)
-    surely = [_surely(joint) for joint in found.joint]
-    pairs = np.stack(list(npmi_of_pairs(CoOccurrence(tuple(surely), found.total))))  # (D, N, N)
+    unseen = np.exp(-np.stack(found.joint) / _FEWER)  # (D, N, N)
+    pairs = (1 - unseen) * np.stack(list(npmi_of_pairs(found))) - unseen
+    np.einsum("dnn->dn", pairs)[:] = 0.0  # a word with itself
     left = telling > 0
     for _ in range(words.shape[1] - _FIRST):
         sums = np.where(left, (pairs * left[:, None]).sum(-1), np.inf)
@@ -102,13 +102,6 @@ def coherent_first(scores: Any, documents: Any) -> Any:
     ordered = np.array(scores)
     np.put_along_axis(ordered, words, np.where(left | (telling <= 0), telling, behind), 1)
     return ordered
-
-
-def _surely(joint: Any) -> Any:
-    """How many documents surely have both words; the diagonal, of one word, is as it was."""
-    fewer = np.maximum(joint - _CAUTION * np.sqrt(joint), 0.0)
-    np.fill_diagonal(fewer, joint.diagonal())
-    return fewer
 
 
 def _part(share: Any, usual: Any) -> Any:
