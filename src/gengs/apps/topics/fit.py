@@ -91,8 +91,8 @@ def fit(command: TopicsFit) -> None:
     last = [record for record in records if record["kind"] == "evaluation"][-1]
     shown = {"perplexity_test": "held-out perplexity", "npmi": "NPMI", "diversity": "diversity"}
     said = ", ".join(f"{name} {last[key]:.4g}" for key, name in shown.items() if key in last)
-    active = f"the {model.n_topics_} active topics" if model.n_topics_ else "topics: none is active"
-    print(f"{said} (words of {active})")
+    of = f"{model.n_topics_} active" if model.n_topics_ else "all"
+    print(f"{said} (words of {of} topics{'' if model.n_topics_ else ', as none is active'})")
     print(printable(f"page: {(out / 'index.html').resolve()}"))
 
 
