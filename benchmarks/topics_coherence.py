@@ -8,8 +8,10 @@ looked at when they are made. A seed is that of the model and of the fifth: on f
 latter matters more. Numbers are means over seeds, ± one standard error. Fits are kept in the
 folder, so that another ranking takes seconds. Of ours there are three rows: words ranked by what a
 strong topic adds to their probabilities in the decoder; ranked by the topic's documents; and these
-after topics were turned to the directions of the documents (the default). NPMI is of ten words,
-counted in whole documents; TD is the share of different words among 25 of each topic.
+after topics were turned to the directions of the documents (the default). Of NMF and LDA there are
+two: words by their weights, and of the first 25 those first that belong together, as in ours. NPMI
+is of ten words, counted in whole documents; TD is the share of different words among 25 of each
+topic.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ import gengs
 from gengs.data.text.text_sets import load_corpus
 from gengs.metrics import npmi, topic_diversity
 from gengs.models.topics.topic_activity import measure_activity
+from gengs.models.topics.word_ranking import coherent_first
 
 
 def parts(corpus: str, seed: int) -> tuple[Any, Any, Any]:
@@ -91,6 +94,8 @@ def main() -> None:
                         file = given.out / f"{name}.{kind}.npy"
                         scores = components(kind, file, topics, seed, documents[0])
                         rows.append((kind.upper(), scores))
+                        scores = coherent_first(scores, documents[0])
+                        rows.append((f"{kind.upper()}, words in our order", scores))
                 for title, scores in rows:
                     found.setdefault(title, []).append(measure(scores, documents))
             for title, values in found.items():

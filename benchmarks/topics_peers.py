@@ -30,6 +30,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ from gengs.data.text.corpus import Corpus
 from gengs.data.text.text_sets import load_corpus
 from gengs.metrics import npmi, topic_diversity
 from gengs.models import NVDM, BagEncoder
+from gengs.models.topics.word_ranking import coherent_first
 from gengs.runs.atomic import write_atomically
 
 from .timing import machine
@@ -73,15 +75,22 @@ class Peer:
         self.active = active
 
 
-def nmf(topics: int, seed: int, corpus: Corpus) -> Peer:
+def nmf(topics: int, seed: int, corpus: Corpus, ordered: bool = False) -> Peer:
+    """NMF of tf-idf; perhaps with coherent words first, as in ours."""
     weights, model = (
         TfidfTransformer(sublinear_tf=True),
         NMF(topics, random_state=seed, max_iter=400),
     )
+
+    def words(top: int) -> Any:
+        scores = model.components_
+        scores = coherent_first(scores, corpus.counts) if ordered else scores
+        return np.argsort(-scores, 1)[:, :top]
+
     return Peer(
         lambda x: model.fit(weights.fit_transform(x)),
         lambda x: model.transform(weights.transform(x)),
-        lambda top: np.argsort(-model.components_, 1)[:, :top],
+        words,
     )
 
 
@@ -178,6 +187,7 @@ class _Gaussian(gengs.TopicModel):
 
 MODELS: dict[str, tuple[str, Callable[[int, int, Corpus], Peer]]] = {
     "nmf": ("NMF (tf-idf)", nmf),
+    "ordered": ("NMF, words in our order", partial(nmf, ordered=True)),
     "lda": ("LDA (scikit-learn)", lda),
     "gensim": ("LDA (gensim, 10 passes)", gensim_lda),
     "gaussian": ("Gaussian topics, urn", ours(gaussian=True)),

@@ -168,12 +168,12 @@ def test_a_loaded_model_has_its_settings_unless_told_otherwise(tmp_path, fitted)
         kind.load(tmp_path / "model", n_components=4)
 
 
-def test_fractions_are_warned_of_where_a_perplexity_would_be_read():
+def test_fractions_are_warned_of_whatever_they_are_for():
     weights = themes(40) * 0.5
-    with pytest.warns(UserWarning, match="expected counts of words in `X`, but got"):
-        model = gengs.TopicModel(2, hidden=(8,), max_iter=1, random_state=0).fit(weights)
-    with pytest.warns(UserWarning, match="perplexity means nothing"):
-        model.perplexity(weights)
+    model = gengs.TopicModel(2, hidden=(8,), max_iter=1, random_state=0)
+    for use in ("fit", "partial_fit", "transform", "proportions", "strongest", "perplexity"):
+        with pytest.warns(UserWarning, match="expected counts of words in `X`, but got"):
+            getattr(model, use)(weights)
 
 
 @pytest.mark.parametrize("words", ["urn", "multinomial"])

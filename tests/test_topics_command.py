@@ -12,8 +12,10 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse
+from test_topic_activity import WORDS, themes
 
 import gengs
+from gengs.apps.topics.fit import finish
 from gengs.apps.topics.source import excerpt
 from gengs.apps.topics.topics_page import training_curve
 from gengs.cli import main
@@ -48,6 +50,7 @@ def fitted(tmp_path_factory):
                         "--super-topics", "2", *SMALL)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "held-out perplexity" in done.stdout and "index.html" in done.stdout
+    assert "(words of all topics, as none is active)" in done.stdout  # three passes are too few
     return folder
 
 
@@ -337,6 +340,16 @@ def test_a_folder_left_by_an_early_kill_is_taken_up(tmp_path):
     (out / ".lock").write_bytes(b"")
     assert main(["topics", "fit", str(corpus), "-o", str(out), *SMALL]) == 0
     assert not (out / ".corpus.partial").exists() and (out / "index.html").exists()
+
+
+def test_the_last_facts_are_of_the_topics_that_are_active():
+    corpus = gengs.data.Corpus(scipy.sparse.csr_array(themes()), [f"w{k}" for k in range(WORDS)])
+    model = gengs.TopicModel(6, hidden=(32,), max_iter=60, random_state=0).fit(corpus)
+    records = [{"kind": "evaluation"}]
+    found = finish(model, records, corpus).topics()
+    active = [topic.coherence for topic in found if topic.note != "inactive"]
+    assert 0 < len(active) < 6
+    np.testing.assert_allclose(records[-1]["npmi"], np.mean(active), rtol=1e-5)
 
 
 def test_a_few_short_lines_are_enough(tmp_path, capsys):

@@ -14,7 +14,7 @@ import gengs
 from gengs.data.text.text_sets import load_corpus
 from gengs.metrics import npmi, topic_diversity
 from gengs.models.topics.topic_file import _digest
-from gengs.models.topics.word_ranking import rank_words
+from gengs.models.topics.word_ranking import coherent_first, rank_words
 
 
 def test_scores_are_those_of_the_formula():
@@ -55,15 +55,55 @@ def test_a_topic_that_never_rises_has_no_words():
     assert (scores < 0).all() and np.isfinite(scores).all()
 
 
+def test_words_that_are_seen_together_come_first():
+    """Against the elimination of one word after the other, written apart."""
+    rng = np.random.default_rng(0)
+    theme = rng.integers(0, 2, 400)
+    likely = np.where(np.arange(40) % 2 == theme[:, None], 0.25, 0.02)
+    counts = scipy.sparse.csr_array(rng.binomial(1, likely))
+    scores = rng.uniform(-0.2, 1.0, (2, 40))
+    found, put_behind = coherent_first(scores, counts), 0
+    for before, after in zip(scores, found, strict=True):
+        telling = np.argsort(-before)[:25]
+        left = list(telling)
+        while len(left) > 10:
+            belongs = [sum(_expected_npmi(counts, i, j) for j in left if j != i) for i in left]
+            left.pop(int(np.argmin(belongs)))
+        assert np.argsort(-after)[:10].tolist() == left
+        assert set(np.argsort(-after)[:25]) == set(telling)
+        assert (after[left] == before[left]).all() and (after <= before).all()
+        put_behind += (after < before).sum()
+        assert len({word % 2 for word in left}) == 1 and len({word % 2 for word in telling}) == 2
+    assert put_behind > 10
+
+
+def _expected_npmi(counts, i, j):
+    """NPMI of two words in a fifth as many documents, -1 where none has both."""
+    one, other = (counts[:, [word]].toarray() > 0 for word in (i, j))
+    both = (one & other).sum()
+    share, unseen = both / len(one) + 1e-12, math.exp(-both / 5)
+    found = math.log(share / (one.mean() * other.mean())) / -math.log(share)
+    return (1 - unseen) * found - unseen
+
+
+def test_words_that_never_meet_keep_their_order():
+    scores = np.linspace(1.0, 0.1, 30)[None]
+    assert (coherent_first(scores, scipy.sparse.csr_array(np.eye(30, dtype=int))) == scores).all()
+    assert (coherent_first(scores[:, :4], scipy.sparse.csr_array(np.eye(4))) == scores[:, :4]).all()
+
+
 def test_words_are_seen_together_again_in_new_documents():
-    """NPMI times diversity, held out, is 0.017 here and -0.010 by the decoder."""
+    """NPMI times diversity, held out, is 0.101 here, and -0.010 by the decoder.
+
+    By what each word tells alone it is 0.017. (Other seeds: 0.086 and 0.064, not 0.018 and 0.052.)
+    """
     train, test = load_corpus("sample")
     network = gengs.TopicModel(20, hidden=(64,), max_iter=15, random_state=0).fit(train).network_
     found = []
     for scores in (network.word_scores(), _gains(network)):
         first, more = (scores.topk(count).indices.tolist() for count in (10, 25))
         found.append(npmi(first, test).mean() * topic_diversity(more))
-    assert found[0] > found[1] + 0.015
+    assert found[0] > 0.05 and found[0] > found[1] + 0.06
 
 
 def _gains(network):

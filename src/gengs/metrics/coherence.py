@@ -31,7 +31,7 @@ References: Bouma, "Normalized (pointwise) mutual information in collocation ext
 Röder, Both & Hinneburg, "Exploring the space of topic coherence measures" (WSDM 2015).
 """
 
-__all__ = ["c_v", "npmi", "npmi_by_chance"]
+__all__ = ["c_v", "npmi", "npmi_by_chance", "npmi_of_pairs"]
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -58,7 +58,7 @@ def npmi(topics: Topics | CoOccurrence, corpus: Any = None, epsilon: float = 1e-
         [1.0, -1.0]
     """
     values = []
-    for pairs in _tables(topics, corpus, epsilon):
+    for pairs in npmi_of_pairs(topics, corpus, epsilon):
         above = pairs[np.triu_indices(len(pairs), 1)]
         values.append(float(above.mean()) if above.size else 0.0)
     return np.asarray(values)
@@ -98,7 +98,7 @@ def c_v(topics: Topics | CoOccurrence, corpus: Any = None, epsilon: float = 1e-1
     :func:`npmi`.
     """
     values = []
-    for vectors in _tables(topics, corpus, epsilon):  # (N, N), one row a word
+    for vectors in npmi_of_pairs(topics, corpus, epsilon):  # (N, N), one row a word
         whole = vectors.sum(0)
         norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(whole)
         cosines = np.divide(vectors @ whole, norms, out=np.zeros(len(norms)), where=norms > 0)
@@ -106,8 +106,13 @@ def c_v(topics: Topics | CoOccurrence, corpus: Any = None, epsilon: float = 1e-1
     return np.asarray(values)
 
 
-def _tables(topics: Topics | CoOccurrence, corpus: Any, epsilon: float) -> Iterator[Any]:
-    """The NPMI of each pair of a topic's words, ``(N, N)``; always finite, from -1 to 1."""
+def npmi_of_pairs(
+    topics: Topics | CoOccurrence, corpus: Any = None, epsilon: float = 1e-12
+) -> Iterator[Any]:
+    """The NPMI of each pair of a topic's words, ``(N, N)``; always finite, from -1 to 1.
+
+    The arguments are those of :func:`npmi`.
+    """
     if not isinstance(topics, CoOccurrence):
         if corpus is None:
             raise TypeError("expected a `corpus` to count the words of `topics` in, but got none.")

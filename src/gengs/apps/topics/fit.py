@@ -90,7 +90,9 @@ def fit(command: TopicsFit) -> None:
         save_model(out / "model", model, words)
     last = [record for record in records if record["kind"] == "evaluation"][-1]
     shown = {"perplexity_test": "held-out perplexity", "npmi": "NPMI", "diversity": "diversity"}
-    print(", ".join(f"{name} {last[key]:.4g}" for key, name in shown.items() if key in last))
+    said = ", ".join(f"{name} {last[key]:.4g}" for key, name in shown.items() if key in last)
+    of = f"{model.n_topics_} active" if model.n_topics_ else "all"
+    print(f"{said} (words of {of} topics{'' if model.n_topics_ else ', as none is active'})")
     print(printable(f"page: {(out / 'index.html').resolve()}"))
 
 
@@ -212,7 +214,9 @@ def _evaluation(model: TopicModel, corpus: Corpus, held_out: Any) -> Callable[[]
 
 
 def _facts_of_words(model: TopicModel, corpus: Corpus) -> dict[str, float]:
-    words = [topic.words for topic in model.topics(10)]
+    topics = model.topics(10)
+    active = [topic.words for topic in topics if topic.note != "inactive"]
+    words = active or [topic.words for topic in topics]
     return {
         "npmi": float(npmi(words, corpus).mean()),
         "diversity": topic_diversity(words),

@@ -4,7 +4,7 @@ Arrays, data frames and SciPy matrices are checked whole, by scikit-learn's rule
 may be on disk and larger than memory, is checked batch by batch as it is read.
 """
 
-__all__ = ["column_words", "read_counts_of", "warn_of_fractions"]
+__all__ = ["column_words", "read_counts_of"]
 
 import warnings
 from collections.abc import Sequence
@@ -21,7 +21,8 @@ def read_counts_of(model: Any, X: Any, reset: bool) -> CompressedRows:
     """The documents that a user gave to a model, by rows.
 
     With ``reset`` the model notes how many words there are, and which; else other words than it has
-    seen, like what is no count, are a ``ValueError``.
+    seen, like what is negative, are a ``ValueError``. Fractions, such as tf-idf, are warned of,
+    whatever they are for; the values of a corpus are known to be counts.
     """
     if hasattr(X, "indptr") and not scipy.sparse.issparse(X):
         counts = X
@@ -37,22 +38,20 @@ def read_counts_of(model: Any, X: Any, reset: bool) -> CompressedRows:
         check_non_negative(X, type(model).__name__)
         # SciPy has no sparse matrices of half precision
         counts = scipy.sparse.csr_array(X.astype(np.float32) if X.dtype == np.float16 else X)
+        _warn_of_fractions(counts.data)
     if reset:
         names = getattr(X, "vocabulary", getattr(model, "feature_names_in_", None))
         model.vocabulary_ = None if names is None else [str(name) for name in names]
     return counts
 
 
-def warn_of_fractions(counts: CompressedRows) -> None:
-    """Say that weights are no counts; those of a corpus are known to be."""
-    if not scipy.sparse.issparse(counts):
-        return
-    fractions = counts.data[np.trunc(counts.data) != counts.data]
+def _warn_of_fractions(values: Any) -> None:
+    fractions = values[np.trunc(values) != values]
     if len(fractions):
         warnings.warn(
             f"expected counts of words in `X`, but got {fractions[0]:.4g}: weights such as tf-idf "
             "give topics, but their perplexity means nothing.",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -30,7 +30,7 @@ from torch import Tensor
 from ...data.text.sparse_rows import CompressedRows
 from ...estimators.spec import parse_estimator
 from .bag_encoder import BagEncoder
-from .count_input import column_words, read_counts_of, warn_of_fractions
+from .count_input import column_words, read_counts_of
 from .document_weights import TopicWeights, starting_shares
 from .layers import PosteriorFamily
 from .nvpdef import NVPDEF, Stack
@@ -134,7 +134,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         with unchanged_by_failure(self):
             counts = read_counts_of(self, X, reset=True)
-            warn_of_fractions(counts)
             self._begin(counts)
             self.trainer_.run(counts, settings_of(self))
             measure_activity(self.network_, counts, turn=self.turn)
@@ -278,7 +277,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ValueError(f"expected `per` to be 'document' or 'corpus', but got {per!r}.")
         check_is_fitted(self, "network_")
         counts = read_counts_of(self, X, reset=False)
-        warn_of_fractions(counts)
         self.network_.eval()
         of = settings_of(self, **self._built, **({} if n_draws is None else {"n_draws": n_draws}))
         with fold_rng(self.trainer_.seed + 1):  # the same draws each time

@@ -3,8 +3,8 @@ r"""Topics as people read them: words, and topics above topics.
 Topics have numbers, the columns of their intensities; ``TopicModel.fit`` numbers them by share
 (:mod:`.topic_activity`), the largest first.
 
-A topic's words are those that surely occur in its documents more than elsewhere
-(:mod:`.word_ranking`).
+A topic's words are those that surely occur in its documents more than elsewhere, of which those
+come first that belong together (:mod:`.word_ranking`).
 """
 
 __all__ = ["Branch", "Topic", "branches", "top_words", "topics_as_json"]
@@ -24,7 +24,7 @@ class Topic(NamedTuple):
 
     words: tuple[str, ...]
     weights: tuple[float, ...]
-    """What each word tells of the topic, in nats; zero for a word that is as frequent elsewhere."""
+    """What each word tells of the topic, in nats; less where more coherent words come before it."""
     share: float
     """The topic's part of what tells documents apart, from 0 to 1."""
     coherence: float
