@@ -199,8 +199,9 @@ class NvpdefConfig:
     """The share of a document's tokens that is hidden from the encoder while training."""
     batch_norm: bool = False
     """Normalise the encoder's layers."""
-    weight_decay: float = DEFAULTS.weight_decay
-    """Of the encoder's matrices, decoupled from the gradient (AdamW)."""
+    weight_decay: float | None = DEFAULTS.weight_decay
+    """Of the encoder's matrices, decoupled from the gradient (AdamW); by default 3, or 10 where
+    texts have a dozen words."""
     topic_penalty: float = DEFAULTS.topic_penalty
     """The weight of the Gaussian prior on the topics' entries."""
     weigh: Literal["documents", "tokens"] = "documents"

@@ -61,8 +61,8 @@ class FitConfig:
     """Of Adam; it falls to zero along a cosine."""
     topic_penalty: float = DEFAULTS.topic_penalty
     """The weight of the Gaussian prior on the topics' entries."""
-    weight_decay: float = DEFAULTS.weight_decay
-    """Of the encoder's matrices (AdamW); 10 where texts have a dozen words."""
+    weight_decay: float | None = DEFAULTS.weight_decay
+    """Of the encoder's matrices (AdamW); by default 3, or 10 where texts have a dozen words."""
     hidden: tuple[int, ...] = DEFAULTS.hidden
     """The widths of the encoder's layers."""
     turn: bool = True

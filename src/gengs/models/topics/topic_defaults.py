@@ -29,7 +29,7 @@ class TopicDefaults:
     words: WordLaw = "urn"
     gradient: str = "MidCDF(2)"
     hidden: tuple[int, ...] = (500,)
-    weight_decay: float = 3.0
+    weight_decay: float | None = None  # by the length of the documents
     topic_penalty: float = 1.0
     batch_size: int = 64
     learning_rate: float = 2e-3

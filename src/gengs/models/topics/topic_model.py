@@ -61,8 +61,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         hidden: The widths of the encoder's layers.
         dropout: The share of the encoder's features that is dropped while training.
         thinning: The share of a document's tokens hidden from the encoder while training.
-        weight_decay: Of the encoder's matrices, decoupled from the gradient (AdamW); 10 where texts
-            have a dozen words: more topics than they carry then switch themselves off.
+        weight_decay: Of the encoder's matrices, decoupled from the gradient (AdamW); by default 3,
+            or 10 where texts have a dozen words: topics that these do not carry switch off.
         topic_penalty: The weight of the Gaussian prior on the topics' entries.
         weigh: Whether all documents count the same in training, or all tokens.
         turn: Whether ``fit`` rotates the topics by varimax: after a third of its steps, to
@@ -108,7 +108,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         hidden: Sequence[int] = DEFAULTS.hidden,
         dropout: float = 0.0,
         thinning: float = 0.0,
-        weight_decay: float = DEFAULTS.weight_decay,
+        weight_decay: float | None = DEFAULTS.weight_decay,
         topic_penalty: float = DEFAULTS.topic_penalty,
         weigh: TopicWeights = "documents",
         turn: bool = True,

@@ -52,7 +52,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "hidden": ["array-like"],
     "dropout": _SHARE,
     "thinning": _SHARE,
-    "weight_decay": _WEIGHT,
+    "weight_decay": [*_WEIGHT, None],
     "topic_penalty": _WEIGHT,
     "weigh": [StrOptions(set(get_args(TopicWeights)))],
     "turn": ["boolean"],

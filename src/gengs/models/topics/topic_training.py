@@ -13,7 +13,10 @@ on the topics' entries, whose weight c does not depend on the size of the corpus
 memory, because ``TopicModel.fit`` leaves no folder behind, stops early and can be called again.
 """
 
-__all__ = ["TopicFit", "in_order", "topic_optimizer", "topic_task", "unchanged_by_failure"]
+__all__ = [
+    *("TopicFit", "in_order", "topic_optimizer", "topic_task"),
+    *("unchanged_by_failure", "weight_decay_for"),
+]
 
 import math
 import time
@@ -37,6 +40,8 @@ from .topic_network import TopicNetwork
 from .topic_perplexity import perplexity
 from .topic_settings import default_passes
 from .varimax import VarimaxRotation
+
+_SHORT = 15  # words: of such texts results/topics has measured some
 
 
 def topic_task(
@@ -89,6 +94,17 @@ def topic_optimizer(
     return torch.optim.AdamW(groups, lr=learning_rate, weight_decay=0.0, fused=not lazy)
 
 
+def weight_decay_for(data: Batches, given: float | None) -> float:
+    """The encoder's weight decay: as given, else by the length of the documents.
+
+    A few words leave a document's topics open, and an encoder with many topics learns by heart what
+    they were. So it is held back more; topics that such texts do not carry switch off.
+    """
+    if given is not None:
+        return given
+    return 10.0 if typical_length(data.data, data.subset) < _SHORT else 3.0  # type: ignore[arg-type]
+
+
 @contextmanager
 def unchanged_by_failure(estimator: object) -> Iterator[None]:
     """Put replaced attributes of an estimator back if the block does not end well."""
@@ -125,7 +141,8 @@ class TopicFit:
         # they may be others than in the last run; the first group holds the encoder's matrices
         for group in self.optimizer.param_groups:
             group["lr"] = settings.learning_rate
-        self.optimizer.param_groups[0]["weight_decay"] = settings.weight_decay
+        decay = weight_decay_for(data, settings.weight_decay)
+        self.optimizer.param_groups[0]["weight_decay"] = decay
         return topic_task(
             self.network,
             data,
