@@ -38,7 +38,7 @@ def read_curves(folder: Path, row: str, data: str) -> dict[str, tuple[VaeConfig,
     found: dict[str, tuple[VaeConfig, list[Curve]]] = {}
     for planned in json.loads((folder / "plan.json").read_text())["runs"]:
         run, labels = folder / "runs" / planned["id"], planned["labels"]
-        done = (run / "weights.safetensors").exists()
+        done = (run / "complete.json").exists()
         if done and (labels["row"], labels["data"]) == (row, data):
             lines = map(json.loads, (run / "records.jsonl").read_text().splitlines())
             curve = {r["step"]: r["nelbo_test"] for r in lines if r["kind"] == "evaluation"}
