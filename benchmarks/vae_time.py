@@ -135,8 +135,8 @@ def main() -> None:
     draw(curves, options.picture)
     print("# How long until a VAE is good\n")
     print(
-        "`GENGS_DATA=... python -m benchmarks.vae_time runs/at-length > results/vae/time.md`, of "
-        f"the runs of [at-length.toml](at-length.toml): {options.data}, {options.row}. Seconds of "
+        f"`GENGS_DATA=... python -m benchmarks.vae_time {options.folder} > results/vae/time.md`, "
+        f"of the runs of [at-length.toml](at-length.toml): {options.data}, {options.row}. Seconds of "
         "one core until the negative ELBO on test images (exact draws) is at a value, evaluations "
         "left out; empty: not within this training. A step is timed in turns with the others, on "
         f"one thread of a busy machine: good to some 10 %. gengs {gengs.__version__}, torch "
