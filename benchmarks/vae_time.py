@@ -139,8 +139,8 @@ def main() -> None:
         f"of the runs of [at-length.toml](at-length.toml): {options.data}, {options.row}. Seconds "
         "of one core until the negative ELBO on test images (exact draws) is at a value, "
         "evaluations left out; empty: not within this training. A step is timed in turns with "
-        f"the others, on one thread of a busy machine: good to some 10 %. gengs {gengs.__version__}, torch "
-        f"{torch.__version__}, Python {platform.python_version()}.\n"
+        "the others, on one thread of a busy machine: good to some 10 %. gengs "
+        f"{gengs.__version__}, torch {torch.__version__}, Python {platform.python_version()}.\n"
     )
     print("![curves against time](time.svg)\n")
     heads = [f"seconds to {target}" for target in TARGETS]
