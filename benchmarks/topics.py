@@ -121,7 +121,7 @@ def training_step(train: Corpus, words: Any) -> Callable[[], object]:
     model = gengs.TopicModel(TOPICS, words=words, max_iter=1, random_state=0)
     model.fit(train.take(range(64)))
     data = Batches(train, model.batch_size, 0)
-    optimizer = topic_optimizer(model.network_, model.learning_rate, model.weight_decay)
+    optimizer = topic_optimizer(model.network_, model.learning_rate)
     task = topic_task(model.network_, data, optimizer, steps=1000, topic_penalty=0.5)
     batch = data.at(0)
     model.network_.train()

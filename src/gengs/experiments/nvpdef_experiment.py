@@ -41,7 +41,7 @@ from ..models.topics.nvpdef import NVPDEF
 from ..models.topics.topic_activity import measure_activity
 from ..models.topics.topic_network import TopicNetwork
 from ..models.topics.topic_perplexity import perplexity
-from ..models.topics.topic_training import topic_optimizer, topic_task, weight_decay_for
+from ..models.topics.topic_training import topic_optimizer, topic_task
 from ..models.topics.topic_words import top_words, topics_as_json
 from ..runs.json_lines import dumps
 from ..runs.random_state import seed_everything
@@ -64,10 +64,11 @@ def build_nvpdef(config: NvpdefConfig, documents: Corpus, test: Corpus) -> tuple
     task = topic_task(
         model,
         data,
-        topic_optimizer(model, config.learning_rate, weight_decay_for(data, config.weight_decay)),
+        topic_optimizer(model, config.learning_rate),
         steps=steps,
         weigh=config.weigh,
         topic_penalty=config.topic_penalty,
+        weight_decay=config.weight_decay,
         turn=config.turn,
         decay=config.decay == "cosine",
         schedules=schedules,

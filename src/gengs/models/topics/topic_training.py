@@ -13,10 +13,7 @@ on the topics' entries, whose weight c does not depend on the size of the corpus
 memory, because ``TopicModel.fit`` leaves no folder behind, stops early and can be called again.
 """
 
-__all__ = [
-    *("TopicFit", "in_order", "topic_optimizer", "topic_task"),
-    *("unchanged_by_failure", "weight_decay_for"),
-]
+__all__ = ["TopicFit", "in_order", "topic_optimizer", "topic_task", "unchanged_by_failure"]
 
 import math
 import time
@@ -52,6 +49,7 @@ def topic_task(
     steps: int | None,
     weigh: TopicWeights = "documents",
     topic_penalty: float = 0.0,
+    weight_decay: float | None = None,
     turn: bool = True,
     decay: bool = True,
     schedules: Mapping[str, Stateful] | None = None,
@@ -60,11 +58,17 @@ def topic_task(
     """The steps of a training: their loss, its optimiser, and what moves on with them.
 
     What counts the same is for ``weigh`` to say; ``topic_penalty`` is the weight c of the prior on
-    the topics' entries. A training without ``steps`` has no end, and nothing is scheduled; else
-    ``turn`` rotates the topics by varimax after a third of them, ``decay`` lets the learning rate
-    fall to zero along a cosine. More ``schedules`` move on with each step, by name.
+    the topics' entries. ``weight_decay`` is that of the encoder's matrices; without one, 10 for
+    short documents and 3 for others: a few words leave a document's topics open, and an encoder
+    with many topics learns by heart what they were, unless it is held back.
+
+    A training without ``steps`` has no end, and nothing is scheduled; else ``turn`` rotates the
+    topics by varimax after a third of them, ``decay`` lets the learning rate fall to zero along a
+    cosine. More ``schedules`` move on with each step, by name.
     """
     typical = typical_length(data.data, data.subset)  # type: ignore[arg-type]
+    by_length = 10.0 if typical < _SHORT else 3.0
+    optimizer.param_groups[0]["weight_decay"] = by_length if weight_decay is None else weight_decay
 
     def step(counts: Tensor) -> dict[str, Tensor]:
         losses = model.loss(counts)
@@ -81,28 +85,15 @@ def topic_task(
     return Task({"model": model}, step, data, [optimizer], moving, evaluate)
 
 
-def topic_optimizer(
-    model: TopicNetwork, learning_rate: float, weight_decay: float = 0.0
-) -> torch.optim.Optimizer:
-    """Adam, with decoupled weight decay on the matrices of the encoder alone."""
+def topic_optimizer(model: TopicNetwork, learning_rate: float) -> torch.optim.Optimizer:
+    """Adam; the first group has the encoder's matrices, for a decoupled weight decay of these."""
     decayed = [p for p in model.encoder.parameters() if p.dim() > 1]
     chosen = {id(p) for p in decayed}
     rest = [p for p in model.parameters() if id(p) not in chosen and p.requires_grad]
-    groups: Any = [{"params": decayed, "weight_decay": weight_decay}, {"params": rest}]
+    groups: Any = [{"params": decayed}, {"params": rest}]
     # one pass over the memory instead of a dozen: four times as fast
     lazy = any(isinstance(p, torch.nn.UninitializedParameter) for p in rest)
     return torch.optim.AdamW(groups, lr=learning_rate, weight_decay=0.0, fused=not lazy)
-
-
-def weight_decay_for(data: Batches, given: float | None) -> float:
-    """The encoder's weight decay: as given, else by the length of the documents.
-
-    A few words leave a document's topics open, and an encoder with many topics learns by heart what
-    they were. So it is held back more; topics that such texts do not carry switch off.
-    """
-    if given is not None:
-        return given
-    return 10.0 if typical_length(data.data, data.subset) < _SHORT else 3.0  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -138,11 +129,9 @@ class TopicFit:
 
     def task(self, data: Batches, settings: Any, steps: int | None, evaluate: Any = None) -> Task:
         """The steps of a training, as the settings of a ``TopicModel`` say."""
-        # they may be others than in the last run; the first group holds the encoder's matrices
+        # they may be others than in the last run
         for group in self.optimizer.param_groups:
             group["lr"] = settings.learning_rate
-        decay = weight_decay_for(data, settings.weight_decay)
-        self.optimizer.param_groups[0]["weight_decay"] = decay
         return topic_task(
             self.network,
             data,
@@ -150,6 +139,7 @@ class TopicFit:
             steps=steps,
             weigh=settings.weigh,
             topic_penalty=settings.topic_penalty,
+            weight_decay=settings.weight_decay,
             turn=settings.turn,
             evaluate=evaluate,
         )
