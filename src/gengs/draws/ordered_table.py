@@ -190,7 +190,7 @@ def _least_positive(x: Tensor) -> Tensor:
 
 def _kept(probs: Tensor, valley: float) -> Tensor:
     """1 for atoms that are neither impossible nor in a valley, else 0."""
-    cdf = probs.cumsum(0, dtype=torch.float64 if probs.device.type != "mps" else None)
-    sides = torch.minimum(cdf, cdf[-1] - cdf).to(probs.dtype)
+    cdf = probs.cumsum(0)
+    sides = torch.minimum(cdf, cdf[-1] - cdf)
     excess = torch.addcmul(probs, sides, probs.amax(0), value=-valley)
     return excess.clamp_min_(0.0).sign_()  # five times as fast as a mask that becomes a number

@@ -117,7 +117,8 @@ class CountLatents(nn.Module):
             _require_mass_on_all_atoms(law, cut.logits)  # type: ignore[attr-defined]
         whole = kind == "explicit"  # else all is made from the prior on its atoms
         self.source = prior if isinstance(prior, nn.Module) else FixedPrior(law if whole else cut)
-        self.fixed = FixedPrior(cut) if isinstance(self.source, FixedPrior) and whole else None
+        apart = whole and cut is not law and isinstance(self.source, FixedPrior)
+        self.fixed = FixedPrior(cut) if apart else None
 
     @property
     def prior(self) -> Distribution:

@@ -83,7 +83,7 @@ class FixedPrior(_WideBuffers):
 
     def forward(self) -> Distribution:
         """The law, of the buffers as they are: ``functional_call`` may have put others there."""
-        law: Distribution = self.kind(**dict(self.named_buffers()), validate_args=False)
+        law: Distribution = self.kind(**self._buffers, validate_args=False)
         return law
 
 
