@@ -2,10 +2,13 @@
 
 A study's own clock says what else its machine did. So the steps of one run of each estimator are
 timed here, in turns, on one thread; a run's time is their number times that. Evaluations are not
-counted. Of several seeds the mean is drawn.
+counted. Of several seeds the mean is drawn. At equal time: after as long as the quickest of them
+takes for all its steps.
 
     gengs study results/vae/at-length.toml -o runs/at-length
-    GENGS_DATA=... python -m benchmarks.vae_time runs/at-length > results/vae/time.md
+    GENGS_DATA=... python -m benchmarks.vae_time runs/at-length --row "Pois(2)"
+    gengs study results/vae/ablation.toml -o runs/ablation
+    GENGS_DATA=... python -m benchmarks.vae_time runs/ablation --to 120 110 105 100 --part train
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -29,21 +33,23 @@ from gengs.experiments.vae import VaeConfig
 from gengs.lab.palette import looks
 from gengs.runs.config import from_json
 
-TARGETS = (100, 95, 90, 85)
 Curve = dict[int, float]
 
 
-def read_curves(folder: Path, row: str, data: str) -> dict[str, tuple[VaeConfig, list[Curve]]]:
+def read_curves(
+    folder: Path, row: str | None, data: str, part: str
+) -> dict[str, tuple[VaeConfig, list[Curve]]]:
     """The settings and the curves (one for each seed that is done) of each estimator."""
     found: dict[str, tuple[VaeConfig, list[Curve]]] = {}
     for planned in json.loads((folder / "plan.json").read_text())["runs"]:
         run, labels = folder / "runs" / planned["id"], planned["labels"]
         done = (run / "complete.json").exists()
-        if done and (labels["row"], labels["data"]) == (row, data):
+        if done and labels["row"] == (row or labels["row"]) and labels["data"] == data:
             lines = map(json.loads, (run / "records.jsonl").read_text().splitlines())
-            curve = {r["step"]: r["nelbo_test"] for r in lines if r["kind"] == "evaluation"}
+            curve = {r["step"]: r[f"nelbo_{part}"] for r in lines if r["kind"] == "evaluation"}
             config = from_json(VaeConfig, planned["config"])
-            found.setdefault(labels["column"], (config, []))[1].append(curve)
+            name = labels["column"] if row else f"{labels['row']}: {labels['column']}"
+            found.setdefault(name, (config, []))[1].append(curve)
     return found
 
 
@@ -91,7 +97,12 @@ def seconds_to(target: float, curve: Curve, per_step: float) -> str:
     return f"{(steps[at - 1] + share * (steps[at] - steps[at - 1])) * per_step:.1f}"
 
 
-def draw(curves: dict[str, tuple[Curve, float]], path: Path) -> None:
+def value_at(seconds: float, curve: Curve, per_step: float) -> float:
+    """The value at a time, between evaluations on a line."""
+    return float(np.interp(seconds / per_step, list(curve), list(curve.values())))
+
+
+def draw(curves: dict[str, tuple[Curve, float]], part: str, path: Path) -> None:
     """The curves against time, from the first evaluation on."""
     import matplotlib as mpl
 
@@ -104,7 +115,7 @@ def draw(curves: dict[str, tuple[Curve, float]], path: Path) -> None:
         curve, per_step = curves[name]
         seconds = [step * per_step for step in curve]
         axes.plot(seconds, list(curve.values()), label=name, **look.line)
-    axes.set(xlabel="seconds of one core", ylabel="negative ELBO on test images, nats")
+    axes.set(xlabel="seconds of one core", ylabel=f"negative ELBO on {part} images, nats")
     axes.set_xlim(left=0)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
@@ -117,13 +128,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--row", default="Pois(2)")
+    parser.add_argument("--row", help="of this row of the study alone")
     parser.add_argument("--data", default="mnist")
+    parser.add_argument("--part", choices=["test", "train"], default="test")
+    parser.add_argument("--to", type=float, nargs="+", default=[100, 95, 90, 85])
     parser.add_argument("--rounds", type=int, default=12)
-    parser.add_argument("--picture", type=Path, default=Path("results/vae/time.svg"))
+    parser.add_argument("--picture", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    found = read_curves(options.folder, options.row, options.data)
+    found = read_curves(options.folder, options.row, options.data, options.part)
     if not found:
         sys.exit(f"no finished run of {options.row} on {options.data} in {options.folder}")
     images = next(iter(found.values()))[0].load(None)
@@ -132,26 +145,28 @@ def main() -> None:
     for name, (_, members) in found.items():
         mean = {step: float(np.mean([one[step] for one in members])) for step in members[0]}
         curves[name] = mean, per_step[name] / 1e3
-    draw(curves, options.picture)
     print("# How long until a VAE is good\n")
     print(
-        f"`GENGS_DATA=... python -m benchmarks.vae_time {options.folder} > results/vae/time.md`, "
-        f"of the runs of [at-length.toml](at-length.toml): {options.data}, {options.row}. Seconds "
-        "of one core until the negative ELBO on test images (exact draws) is at a value, "
+        f"`GENGS_DATA=... python -m benchmarks.vae_time {shlex.join(sys.argv[1:])}`. Seconds of "
+        f"one core until the negative ELBO on {options.part} images (exact draws) is at a value, "
         "evaluations left out; empty: not within this training. A step is timed in turns with "
         "the others, on one thread of a busy machine: good to some 10 %. gengs "
         f"{gengs.__version__}, torch {torch.__version__}, Python {platform.python_version()}.\n"
     )
-    print("![curves against time](time.svg)\n")
-    heads = [f"seconds to {target}" for target in TARGETS]
-    print(f"| estimator | seeds | ms a step | {' | '.join(heads)} | seconds in all | at the end |")
-    print("| --- |" + " ---: |" * (len(heads) + 4))
+    if options.picture:
+        draw(curves, options.part, options.picture)
+        print(f"![curves against time]({options.picture.name})\n")
+    equal = min(max(curve) * pace for curve, pace in curves.values())
+    heads = ["seeds", "ms a step", *(f"seconds to {target:g}" for target in options.to)]
+    heads += [f"at {equal:.0f} s", "seconds in all", "at the end"]
+    print(f"| estimator | {' | '.join(heads)} |")
+    print("| --- |" + " ---: |" * len(heads))
     for name, (curve, pace) in sorted(curves.items(), key=lambda item: [*item[1][0].values()][-1]):
-        cells = [seconds_to(target, curve, pace) for target in TARGETS]
         last, value = [*curve.items()][-1]
-        label, seeds = name.replace("*", r"\*"), len(found[name][1])
-        ends = f"{last * pace:.1f} | {value:.2f}"
-        print(f"| {label} | {seeds} | {1e3 * pace:.1f} | {' | '.join(cells)} | {ends} |")
+        cells = [str(len(found[name][1])), f"{1e3 * pace:.1f}"]
+        cells += [seconds_to(target, curve, pace) for target in options.to]
+        cells += [f"{value_at(equal, curve, pace):.2f}", f"{last * pace:.1f}", f"{value:.2f}"]
+        print(f"| {name} | {' | '.join(cells)} |".replace("*", r"\*"))
 
 
 if __name__ == "__main__":
