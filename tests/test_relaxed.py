@@ -233,6 +233,9 @@ def test_functional_form_is_the_class():
     first = gengs.gumbel_relax(joint, tau=0.3, hard=True, generator=one)
     second = gengs.Relaxed(0.3, joint.base_dist).rsample_value(hard=True, generator=other)
     assert torch.equal(first, second)
+    one, other = (torch.Generator().manual_seed(6) for _ in range(2))
+    usual = gengs.Relaxed(1.0, q).rsample_value(generator=other)
+    assert torch.equal(gengs.gumbel_relax(q, generator=one), usual)  # a temperature of 1
 
 
 def test_warm_value_is_near_the_mean_of_the_atoms():
