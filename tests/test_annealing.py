@@ -4,6 +4,7 @@ import pytest
 
 from gengs.estimators.spec import parse_estimator
 from gengs.experiments.annealing import anneal
+from gengs.experiments.train_commands import VaeConfig
 
 
 def annealed(*texts):
@@ -33,3 +34,28 @@ def test_several_follow_one_schedule_and_others_none():
     assert first.temperature is second.temperature is schedules["temperature"]
     assert fixed.temperature == 3
     assert not hasattr(other, "temperature")
+
+
+@pytest.mark.parametrize(
+    ("settings", "steps"),
+    [
+        ({}, 14),
+        ({"prior": "gaussian"}, 14),
+        ({"posterior": "implicit"}, None),
+        ({"posterior": "explicit"}, None),
+        ({"kl_warm_up": 0}, None),
+        ({"kl_warm_up": 5, "posterior": "implicit"}, 5),
+    ],
+    ids=str,
+)
+def test_the_divergence_comes_in_over_a_quarter_of_the_steps_where_that_helps(settings, steps):
+    config = VaeConfig(network="64-32", epochs=4, **settings)
+    task, training = config.build(config.load(None))
+    assert training.steps == 56
+    weight = task.modules["model"].kl_weight
+    if steps is None:
+        assert weight == 1.0 and "kl_weight" not in task.schedules
+    else:
+        assert task.schedules["kl_weight"] is weight
+        values = [weight.value] + [weight.step() or weight.value for _ in range(steps)]
+        assert values[0] == pytest.approx(1 / steps) and values[-2] < 1.0 == values[-1]

@@ -80,7 +80,6 @@ def tour(brief: bool = False) -> Plan:
     topics = {"topics": 12, "hidden": [100]}
     topics |= {"epochs": 2, "evaluate_every": 1} if brief else {"epochs": 10, "evaluate_every": 2}
     vae = {"latents": 16, "network": "64-32", "batch_size": 50, "learning_rate": 0.004}
-    vae |= {"kl_warm_up": 400}
     vae |= {"epochs": 2, "evaluate_every": 1} if brief else {"epochs": 60, "evaluate_every": 6}
     descent = {"estimators": ["RF*", "UnOrd", "REBAR", "GenGS", "mid-CDF"], "gradients": 100}
     descent |= {"steps": 40 if brief else 600, "final_gradients": 200 if brief else 10_000}

@@ -103,8 +103,10 @@ class VaeConfig:
     """How many training and test images an evaluation takes."""
     likelihood_samples: int = 0
     """Draws for the importance-sampled likelihood, on 500 test images; 0 for none."""
-    kl_warm_up: int = 0
-    """Let the weight of the divergence rise from 0 to 1 over this many steps."""
+    kl_warm_up: int | None = None
+    """Let the weight of the divergence rise from 0 to 1 over this many steps, so that no latent is
+    switched off too early; by default a quarter of the training with tilted posteriors (and for
+    the Gaussian), else 0."""
     clip: float | None = None
     """Scale the gradient down to at most this norm."""
     seed: int = 0
