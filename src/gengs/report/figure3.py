@@ -13,6 +13,7 @@ __all__ = ["show_figure3"]
 
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,10 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from rich.markdown import Markdown
 
 from ..lab.palette import full_decades, legend_handles, looks
 from ..runs.atomic import write_atomically
@@ -33,7 +32,6 @@ from .curves import PANELS, Band, descent_curves
 from .rendering import markdown_table, render_page
 from .run_results import StudyResults, load_run
 from .summaries import Summary
-from .tables import ReportTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,16 +66,20 @@ def show_figure3(folder: Path, as_json: bool = False) -> None:
     frame = pandas.DataFrame(rows)
     frame["estimator"] = frame["estimator"].map(spreadsheet_cell)
     command = str(run.manifest.get("command", "gengs synthetic"))
+    markdown = markdown_table(table)
     for name, text in {
         "figure.html": render_page(contents, command),
-        "table.md": markdown_table(table),
+        "table.md": markdown,
         "table.csv": frame.to_csv(index=False),
     }.items():
         write_atomically(folder / name, text.encode())
     if as_json:
         print(json.dumps({"folder": str(folder), "rows": rows}, indent=2))
         return
-    _print_table(table)
+    narrow = re.sub(r"(?<=\d) ± ", "±", f"{title}\n\n{markdown}")
+    # what is bold has a star, too: in a file all letters are alike
+    starred = re.sub(r"\*\*(.+?)\*\*", r"**\1**\\*", narrow.replace("Bold", "**Bold**"))
+    Console().print(Markdown(starred))
     print(f"Figures, table and records: {printable(folder.resolve())}")
 
 
@@ -139,31 +141,3 @@ def _rows(summaries: Sequence[Summary]) -> list[dict[str, Any]]:
         if f"{key}_se" in row:
             row[f"{key}_se"] = one.error
     return sorted(found.values(), key=lambda row: row["excess"])
-
-
-def _print_table(table: ReportTable) -> None:
-    """Print it; what is bold elsewhere has a star here, as colours get lost in a file."""
-    notes = {cell.note: cell.text for row in table.rows for cell in row if cell.note}
-    legend = [table.legend.replace("Bold", "*"), *(f"{s}: {why}." for why, s in notes.items())]
-    shown = Table(
-        title=table.title,
-        title_justify="left",
-        caption=" ".join(legend),
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    starred = [any(cell.best for cell in column) for column in zip(*table.rows, strict=True)]
-    for title, star in zip(table.columns, starred, strict=True):
-        head = title.replace("error of one", "error of a") + " " * star
-        shown.add_column(head, justify="right" if shown.columns else "left", overflow="fold")
-    for row in table.rows:
-        cells = []
-        for cell, title, star in zip(row, table.columns, starred, strict=True):
-            biased = title == "|bias|" and cell.value is not None
-            text = cell.text.replace(" ± ", "±") + " *"[cell.best] * star
-            cells.append(Text(text, "bold" if cell.best else "red" if biased else ""))
-        shown.add_row(*cells)
-    Console().print(shown)

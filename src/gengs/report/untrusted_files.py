@@ -7,12 +7,9 @@ Only JSON and PNG are read. A file that is too large, damaged, or not what its n
 __all__ = ["Picture", "Unreadable", "read_json", "read_picture", "record_batches"]
 
 import base64
-import json
 import struct
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +23,6 @@ LIMITS = {
     ".png": 2**22,
 }
 """Bytes of a file of this name or suffix; a mebibyte of any other."""
-_DAMAGES = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-_BATCH_BYTES = 2**18
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _LARGEST_SIDE = 8192
 
@@ -50,41 +45,18 @@ def read_json(path: Path) -> dict[str, Any]:
     _check_size(path)
     try:
         return loads(path.read_bytes())
-    except _DAMAGES as error:
+    except ValueError as error:
         raise Unreadable(f"{path.name} is damaged: {error}") from error
 
 
 def record_batches(path: Path) -> Iterator[list[dict[str, Any]]]:
-    """The records in a file, some thousands at a time; none if there is no file.
-
-    A torn last line is left out. A batch is parsed as one array, which takes half of the time.
-    """
-    if not path.exists():
-        return
-    _check_size(path)
-    done = 0
-    try:
-        with path.open("rb") as file:
-            while lines := file.readlines(_BATCH_BYTES):
-                records = _parsed(lines)
-                if records is None:  # damage, a torn line, or what an earlier version wrote
-                    yield list(islice(JsonLines.read(path), done, None))
-                    return
-                done += len(lines)
-                yield records
-    except _DAMAGES as error:
-        raise Unreadable(f"{path.name} is damaged: {error}") from error
-
-
-def _parsed(lines: list[bytes]) -> list[dict[str, Any]] | None:
-    """The records of some lines; nothing where each has to be looked at."""
-    text = b",".join(lines)
-    if lines[-1].endswith(b"\n") and b'"nonfinite"' not in text:
-        with suppress(*_DAMAGES):
-            records = json.loads(b"[%b]" % text)
-            if len(records) == len(lines) and all(isinstance(one, dict) for one in records):
-                return records
-    return None
+    """The records in a file, some thousands at a time; none if there is no file."""
+    if path.exists():
+        _check_size(path)
+        try:
+            yield from JsonLines.batches(path)
+        except ValueError as error:
+            raise Unreadable(f"{path.name} is damaged: {error}") from error
 
 
 def read_picture(path: Path) -> Picture:

@@ -1,7 +1,7 @@
 """JSON Lines: records one a line, appended to, and cut back to the checkpoint on resume.
 
 A line is one write, so a process that is killed leaves whole lines and at most one torn one. A torn
-line has no newline: it is cut off when the file is opened again.
+line has no newline: it is cut off when the file is opened again, and left out where it is read.
 
 Python writes the shortest digits that give the same float, so equal numbers make equal bytes. NaN
 and the infinities are the words that Python's ``json`` writes and reads.
@@ -12,11 +12,15 @@ __all__ = ["JsonLines", "dumps", "loads", "write_json"]
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from .atomic import why, write_atomically
 from .sanitise import CONTROLS
+
+_BATCH_BYTES = 2**18
 
 
 def dumps(record: Mapping[str, Any], indent: int | None = None) -> str:
@@ -72,7 +76,11 @@ class JsonLines:
         self.path = path
         # Unbuffered: what `append` returned from is in the hands of the operating system.
         self._file = path.open("ab", buffering=0)
-        self._ends = [end for _, end in _lines(path)]  # where each whole line ends
+        self._ends: list[int] = []  # where each whole line ends
+        with path.open("rb") as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    self._ends.append(self._size + len(line))
         self._file.truncate(self._size)
 
     def __len__(self) -> int:
@@ -116,23 +124,40 @@ class JsonLines:
 
     @staticmethod
     def read(path: Path) -> Iterator[dict[str, Any]]:
-        """The records of a file that a process may be writing: a torn last line is left out."""
-        for number, (line, _) in enumerate(_lines(path), start=1):
-            try:
-                yield loads(line)
-            except ValueError as error:
-                raise ValueError(f"line {number} of {path} is not a record: {error}") from error
+        """The records of a file that a process may be writing."""
+        return chain.from_iterable(JsonLines.batches(path))
+
+    @staticmethod
+    def batches(path: Path) -> Iterator[list[dict[str, Any]]]:
+        """The same, some thousands at a time."""
+        done = 0
+        with path.open("rb") as file:
+            while lines := file.readlines(_BATCH_BYTES):
+                whole = lines if lines[-1].endswith(b"\n") else lines[:-1]
+                yield _at_once(whole) or [
+                    _one(line, f"line {number} of {path}")
+                    for number, line in enumerate(whole, done + 1)
+                ]
+                done += len(whole)
 
     @property
     def _size(self) -> int:
         return self._ends[-1] if self._ends else 0
 
 
-def _lines(path: Path) -> Iterator[tuple[bytes, int]]:
-    """Each whole line, and where it ends."""
-    end = 0
-    with path.open("rb") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                end += len(line)
-                yield line, end
+def _at_once(lines: list[bytes]) -> list[dict[str, Any]]:
+    """Lines parsed as one array, in half of the time; nothing where each has to be looked at."""
+    text = b",".join(lines)
+    if b'"nonfinite"' not in text:
+        with suppress(ValueError, RecursionError):
+            records = json.loads(b"[%b]" % text)
+            if len(records) == len(lines) and all(isinstance(one, dict) for one in records):
+                return records
+    return []
+
+
+def _one(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        return loads(line)
+    except ValueError as error:
+        raise ValueError(f"{where} is not a record: {error}") from error
