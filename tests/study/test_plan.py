@@ -21,8 +21,9 @@ from gengs.study.study_file import STUDIES, read_study
 
 def test_an_id_is_the_same_in_every_process():
     config = VaeConfig(data="mnist", prior="poisson(3)", estimator="GenGS(samples=10)", seed=4)
-    run = PlannedRun("vae", config)
+    run = PlannedRun("vae", replace(config, kl_warm_up=0))  # the default when it was named
     assert run.id == "mnist-poisson-3-tilted-gengs-samples-10-seed4-0cfe193c"
+    assert PlannedRun("vae", config).id != run.id
 
 
 def test_an_id_tells_all_settings_apart_but_not_labels():

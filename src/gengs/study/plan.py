@@ -150,9 +150,10 @@ def select(runs: Sequence[PlannedRun], only: Iterable[str]) -> list[PlannedRun]:
 
 
 def _id(experiment: str, config: Any) -> str:
-    settings, usual = to_json(config), defaults(type(config))
+    settings = to_json(config)
+    usual = defaults(type(config)) | {"kl_warm_up": 0}  # ids outlive a new default
     unusual = {k: v for k, v in settings.items() if k not in usual or repr(v) != repr(usual[k])}
-    first_name = "topics" if experiment == "nvpdef" else experiment  # ids outlive a new name
+    first_name = "topics" if experiment == "nvpdef" else experiment  # and a new name
     text = json.dumps([first_name, unusual], sort_keys=True)
     named = [settings[name] for name in EXPERIMENTS[experiment].named_by]
     words = re.sub(r"[^a-z0-9.]+", "-", "-".join(map(str, named)).lower()).strip("-.")
