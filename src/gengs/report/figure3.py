@@ -76,10 +76,12 @@ def show_figure3(folder: Path, as_json: bool = False) -> None:
     if as_json:
         print(json.dumps({"folder": str(folder), "rows": rows}, indent=2))
         return
-    narrow = re.sub(r"(?<=\d) ± ", "±", f"{title}\n\n{markdown}")
+    text = f"{title}\n\n{markdown.rstrip()}"
+    for note, sign in {cell.note: cell.text for cell in table.cells if cell.note}.items():
+        text = text.replace(f"{sign} ({note})", sign) + f" {sign}: {note}."  # columns stay narrow
+    text = re.sub(r"(?<=\d) ± ", "±", text.replace("Bold", "**Bold**"))
     # what is bold has a star, too: in a file all letters are alike
-    starred = re.sub(r"\*\*(.+?)\*\*", r"**\1**\\*", narrow.replace("Bold", "**Bold**"))
-    Console().print(Markdown(starred))
+    Console().print(Markdown(re.sub(r"\*\*(.+?)\*\*", r"**\1**\\*", text)))
     print(f"Figures, table and records: {printable(folder.resolve())}")
 
 
