@@ -60,6 +60,22 @@ def test_each_of_three_themes_has_a_topic(topics):
     assert {*most} == {0, 1, 2} and (found == np.array(most)[:, None]).mean() > 0.9
 
 
+@pytest.mark.parametrize("topics", [3, 8])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_themes_of_few_words_have_a_topic_each(topics, seed):
+    """Seven words a theme: the eighth to tenth of a list are never seen with them."""
+    rng = np.random.default_rng(0)
+    theme = rng.integers(3, size=400)
+    counts = np.zeros((400, 21), int)
+    for document, first in enumerate(7 * theme):
+        np.add.at(counts[document], first + rng.integers(7, size=6), 1)
+    model = gengs.TopicModel(topics, hidden=(32,), random_state=seed).fit(counts)
+    active = [topic for topic in model.topics(7) if not topic.note]
+    lists = [{int(word[1:]) // 7 for word in topic.words} for topic in active]
+    assert sorted(lists, key=sorted) == [{0}, {1}, {2}]
+    assert all(topic.coherence > 0.3 for topic in active)
+
+
 def networks():
     def encoder():
         return BagEncoder(WORDS, (8,))

@@ -9,8 +9,8 @@ Measured once training is done, on documents that the model was trained on:
   deviation of the entries :math:`R_{kw}` over words w drawn from the bias;
 - its *share* is its part of what tells documents apart, :math:`\sigma_k^2 \rho_k^2` over the sum of
   these: the variance of the words' logits that is due to it;
-- its *coherence* is the NPMI of its first ten words, counted in whole documents, and *chance* that
-  of other words as frequent as these.
+- its *coherence* is the NPMI of its first ten words, counted in whole documents, fewer where fewer
+  tell something of it (:mod:`.word_ranking`), and *chance* that of other words as frequent.
 
 A topic is **inactive** if it hardly moves (the variance of its posterior means is below a hundredth
 of the prior's, the usual criterion of active units) or hardly matters (its share is less than a
@@ -111,18 +111,24 @@ def _scores(means: Tensor, documents: Any) -> Tensor:
 
 
 def _first(scores: Tensor) -> list[list[int]]:
-    """The first words of each topic, by columns."""
-    return scores.topk(min(_WORDS, scores.shape[1]), -1).indices.tolist()
+    """The first words of each topic, by columns; only those that tell something of it.
+
+    A theme may have fewer than ten words: others are never seen with them.
+    """
+    values, columns = scores.topk(min(_WORDS, scores.shape[1]), -1)
+    return [row[value > 0].tolist() for row, value in zip(columns, values, strict=True)]
 
 
 def _split_coherence(means: Tensor, documents: Any) -> float:
     """The NPMI, in every other document, of words that were ranked in the ones between.
 
-    What is beyond that of fillers is summed over the topics that tell documents apart.
+    What is beyond that of fillers is summed over the pairs of words of topics that tell documents
+    apart.
     """
     if len(means) < 2:
         return 0.0
-    found = npmi(_first(_scores(means[::2], documents[::2])), documents[1::2]) - _LEAST_MARGIN
+    words = _first(_scores(means[::2], documents[::2]))
+    found = (npmi(words, documents[1::2]) - _LEAST_MARGIN) * [len(topic) * (len(topic) - 1) for topic in words]
     variances = means.var(0)
     return float(found[(variances >= _LEAST_SHARE * variances.mean()).cpu().numpy()].sum())
 
