@@ -128,7 +128,8 @@ def _split_coherence(means: Tensor, documents: Any) -> float:
     if len(means) < 2:
         return 0.0
     words = _first(_scores(means[::2], documents[::2]))
-    found = (npmi(words, documents[1::2]) - _LEAST_MARGIN) * [len(topic) * (len(topic) - 1) for topic in words]
+    pairs = [len(topic) * (len(topic) - 1) for topic in words]
+    found = (npmi(words, documents[1::2]) - _LEAST_MARGIN) * pairs
     variances = means.var(0)
     return float(found[(variances >= _LEAST_SHARE * variances.mean()).cpu().numpy()].sum())
 
