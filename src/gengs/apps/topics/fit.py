@@ -180,7 +180,7 @@ def finish(model: TopicModel, records: list[dict[str, Any]], corpus: Corpus) -> 
         for number, record in enumerate(passes, 1)
     ]
     model.trainer_.epochs = len(passes)
-    measure_activity(model.network_, corpus, turn=bool(model.turn))
+    measure_activity(model.network_, corpus, turn=bool(model.turn), settle=True)
     last = [record for record in records if record["kind"] == "evaluation"][-1]
     last.update(_facts_of_words(model))  # of the topics as they are written
     return model

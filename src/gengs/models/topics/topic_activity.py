@@ -18,6 +18,11 @@ quarter of an even one), and **incoherent** if its coherence is less than 0.08 a
 topics of 20 Newsgroups have 0.1 and more, of short texts 0.2 and more, fillers 0.05). ``fit`` sorts
 topics by share, so that the first are those that matter.
 
+A latent is **idle** if the variance of its posterior means is below a tenth of the prior's, and of
+the largest of all latents. What it says of new documents is not worth its divergence from the
+prior: at the end of ``fit``, its posterior becomes the prior, and its words' logits zero. (Below
+super-topics, and with posteriors that are not tilted, it stays.)
+
 References:
     | Importance Weighted Autoencoders (Burda et al., 2016), https://arxiv.org/abs/1509.00519
 """
@@ -51,15 +56,23 @@ _MEMORY = 5_000
 _WORDS = 10
 _NOISE = 0.5
 _LEAST_VARIANCE, _LEAST_SHARE, _LEAST_MARGIN = 0.01, 0.25, 0.08
+_IDLE = 0.1
 
 
 @torch.no_grad()
 def measure_activity(
-    network: TopicNetwork, counts: Any, rows: Any = None, *, sort: bool = True, turn: bool = True
+    network: TopicNetwork,
+    counts: Any,
+    rows: Any = None,
+    *,
+    sort: bool = True,
+    turn: bool = True,
+    settle: bool = False,
 ) -> None:
     """Note in the network how its topics are used; perhaps sort them by share.
 
-    What training learns does not change: topics are directions in which latents are read.
+    But for idle latents, what training learns does not change: topics are directions in which
+    latents are read.
 
     Args:
         network: Trained.
@@ -67,6 +80,7 @@ def measure_activity(
         rows: Of these; all by default.
         sort: Whether the topics may change; otherwise they stay what they are.
         turn: Whether they may also turn, to the directions of their documents (:mod:`.varimax`).
+        settle: Whether training has ended: idle latents are switched off.
     """
     rows = np.arange(counts.shape[0]) if rows is None else rows
     rows = rows[:: -(-len(rows) // _DOCUMENTS)]
@@ -77,6 +91,10 @@ def measure_activity(
     batches = Batches(counts, min(256, len(rows)), rows=rows, shuffle=False).epoch(0)
     means = torch.cat([network.intensities(x.to(device)) for x in batches])  # (M, D)
     network.train(training)
+    if settle:
+        variances = means.var(0, correction=0)
+        idle = variances < _IDLE * variances.max().clamp_max(network.decoder.scale**2)
+        means = means.where(~network.switch_off(idle), network.decoder.centre)
     documents = csr_array(getattr(counts, "counts", counts)[rows])
     if sort and turn and not network.hierarchy() and bool(means.isfinite().all()):
         means = _turned(network, means, documents)

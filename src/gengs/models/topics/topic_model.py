@@ -137,7 +137,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             counts = read_counts_of(self, X, reset=True)
             self._begin(counts)
             self.trainer_.run(counts, settings_of(self))
-            measure_activity(self.network_, counts, turn=self.turn)
+            measure_activity(self.network_, counts, turn=self.turn, settle=True)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
