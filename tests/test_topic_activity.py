@@ -60,6 +60,40 @@ def test_each_of_three_themes_has_a_topic(topics):
     assert {*most} == {0, 1, 2} and (found == np.array(most)[:, None]).mean() > 0.9
 
 
+@pytest.mark.parametrize("topics", [3, 8])
+def test_themes_of_few_words_have_a_topic_each(topics):
+    """Seven words a theme: the eighth to tenth of a list are never seen with them."""
+    rng = np.random.default_rng(0)
+    theme = rng.integers(3, size=400)
+    counts = np.zeros((400, 21), int)
+    for document, first in enumerate(7 * theme):
+        np.add.at(counts[document], first + rng.integers(7, size=6), 1)
+    model = gengs.TopicModel(topics, hidden=(32,), max_iter=60, random_state=0).fit(counts)
+    active = [topic for topic in model.topics(7) if not topic.note]
+    lists = [{int(word[1:]) // 7 for word in topic.words} for topic in active]
+    assert sorted(lists, key=sorted) == [{0}, {1}, {2}]
+    assert all(topic.coherence > 0.3 for topic in active)
+
+
+def test_idle_latents_are_switched_off_and_can_learn_again():
+    counts, new = themes(), themes(seed=1)
+    model = gengs.TopicModel(20, hidden=(32,), max_iter=40, random_state=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NVPDEF, "switch_off", lambda self, idle: torch.zeros_like(idle))
+        before = model.fit(counts).perplexity(new, n_draws=50)
+    network = model.fit(counts).network_
+    off = (network.decoder.weight == 0).all(-1)
+    assert 0 < int(off.sum()) < 20
+    features = network.features(torch.from_numpy(new).float())
+    posteriors, prior = network.laws(0, None, features)
+    divergence = torch.distributions.kl_divergence(posteriors, prior)
+    assert float(divergence[:, off].detach().max()) < 1e-5
+    assert model.perplexity(new, n_draws=50) < before
+    model.set_params(learning_rate=1e-2)
+    model.partial_fit(counts)
+    assert (network.decoder.weight != 0).any(-1).all()  # they are no dead end
+
+
 def networks():
     def encoder():
         return BagEncoder(WORDS, (8,))

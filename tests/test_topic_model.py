@@ -150,6 +150,15 @@ def test_unknown_words_and_empty_documents(counts):
         model.perplexity(np.zeros((2, 20)))
 
 
+def test_a_document_does_not_depend_on_its_place():
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(1.0, (20, 3))
+    model = small(n_components=1).fit(counts)
+    found = model.transform(counts)
+    for order in [rng.permutation(20) for _ in range(50)]:
+        assert (model.transform(counts[order]) == found[order]).all()
+
+
 def test_super_topics(counts):
     model = small(super_topics=(2,)).fit(counts)
     found = model.hierarchy(top=2)

@@ -20,7 +20,7 @@ import numpy as np
 from ...data.batches import Batches
 from ...data.text.corpus import Corpus
 from ...data.text.vocabulary import Words
-from ...metrics import inverted_rbo, npmi, topic_diversity
+from ...metrics import inverted_rbo, topic_diversity
 from ...models.topics.count_input import read_counts_of
 from ...models.topics.topic_activity import measure_activity
 from ...models.topics.topic_model import TopicModel
@@ -180,9 +180,9 @@ def finish(model: TopicModel, records: list[dict[str, Any]], corpus: Corpus) -> 
         for number, record in enumerate(passes, 1)
     ]
     model.trainer_.epochs = len(passes)
-    measure_activity(model.network_, corpus, turn=bool(model.turn))
+    measure_activity(model.network_, corpus, turn=bool(model.turn), settle=True)
     last = [record for record in records if record["kind"] == "evaluation"][-1]
-    last.update(_facts_of_words(model, corpus))  # of the topics as they are written
+    last.update(_facts_of_words(model))  # of the topics as they are written
     return model
 
 
@@ -208,17 +208,17 @@ def _evaluation(model: TopicModel, corpus: Corpus, held_out: Any) -> Callable[[]
         # on the way a part of the documents is enough to rank words by
         some = np.arange(0, len(corpus), -(-len(corpus) // _RANKED_BY))
         measure_activity(model.network_, corpus, some, turn=bool(model.turn))
-        return values | _facts_of_words(model, corpus)
+        return values | _facts_of_words(model)
 
     return evaluate
 
 
-def _facts_of_words(model: TopicModel, corpus: Corpus) -> dict[str, float]:
+def _facts_of_words(model: TopicModel) -> dict[str, float]:
     topics = model.topics(10)
-    active = [topic.words for topic in topics if topic.note != "inactive"]
-    words = active or [topic.words for topic in topics]
+    shown = [topic for topic in topics if topic.note != "inactive"] or topics
+    words = [topic.words for topic in shown]
     return {
-        "npmi": float(npmi(words, corpus).mean()),
+        "npmi": float(np.mean([topic.coherence for topic in shown])),
         "diversity": topic_diversity(words),
         "inverted_rbo": inverted_rbo(words),
     }

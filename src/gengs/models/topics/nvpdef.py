@@ -66,6 +66,8 @@ from .word_decoder import WordDecoder, WordLaw
 Stack = Literal["chain", "mean-field", "generative"]
 """What feeds what in two or more layers."""
 
+_AS_WIDE = -8.0  # a curvature by which a tilted posterior is as wide as its prior
+
 
 class NVPDEF(TopicNetwork):
     """Layers of Poisson topics above words.
@@ -199,6 +201,18 @@ class NVPDEF(TopicNetwork):
             return tensor.unflatten(0, (layer.size, layer.width))[:, 0]
 
         return [(parameter, first) for parameter in head.parameters()]
+
+    @torch.no_grad()
+    def switch_off(self, idle: Tensor) -> Tensor:
+        """Those of a single layer with tilted posteriors; others stay."""
+        head, layer = self.heads[-1], self._layer(-1)
+        if self.depth > 1 or layer.posterior_family != "tilted":
+            return super().switch_off(idle)
+        self.decoder.weight[idle] = 0.0
+        for parameter in head.parameters():
+            parameter.unflatten(0, (layer.size, 2))[idle] = 0.0
+        cast(nn.Linear, head).bias.unflatten(0, (layer.size, 2))[idle, 1] = _AS_WIDE
+        return idle
 
     def hierarchy(self) -> list[Tensor]:
         """The positive weights from each layer to the next, ``(D_next, D)`` each."""

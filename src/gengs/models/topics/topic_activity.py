@@ -9,14 +9,19 @@ Measured once training is done, on documents that the model was trained on:
   deviation of the entries :math:`R_{kw}` over words w drawn from the bias;
 - its *share* is its part of what tells documents apart, :math:`\sigma_k^2 \rho_k^2` over the sum of
   these: the variance of the words' logits that is due to it;
-- its *coherence* is the NPMI of its first ten words, counted in whole documents, and *chance* that
-  of other words as frequent as these.
+- its *coherence* is the NPMI of its first ten words, counted in whole documents, fewer where fewer
+  tell something of it (:mod:`.word_ranking`), and *chance* that of other words as frequent.
 
 A topic is **inactive** if it hardly moves (the variance of its posterior means is below a hundredth
 of the prior's, the usual criterion of active units) or hardly matters (its share is less than a
 quarter of an even one), and **incoherent** if its coherence is less than 0.08 above chance (good
 topics of 20 Newsgroups have 0.1 and more, of short texts 0.2 and more, fillers 0.05). ``fit`` sorts
 topics by share, so that the first are those that matter.
+
+A latent is **idle** if the variance of its posterior means is below a tenth of the prior's, and of
+the largest of all latents. What it says of new documents is not worth its divergence from the
+prior: at the end of ``fit``, its posterior becomes the prior, and its words' logits zero. (Below
+super-topics, and with posteriors that are not tilted, it stays.)
 
 References:
     | Importance Weighted Autoencoders (Burda et al., 2016), https://arxiv.org/abs/1509.00519
@@ -51,15 +56,23 @@ _MEMORY = 5_000
 _WORDS = 10
 _NOISE = 0.5
 _LEAST_VARIANCE, _LEAST_SHARE, _LEAST_MARGIN = 0.01, 0.25, 0.08
+_IDLE = 0.1
 
 
 @torch.no_grad()
 def measure_activity(
-    network: TopicNetwork, counts: Any, rows: Any = None, *, sort: bool = True, turn: bool = True
+    network: TopicNetwork,
+    counts: Any,
+    rows: Any = None,
+    *,
+    sort: bool = True,
+    turn: bool = True,
+    settle: bool = False,
 ) -> None:
     """Note in the network how its topics are used; perhaps sort them by share.
 
-    What training learns does not change: topics are directions in which latents are read.
+    But for idle latents, what training learns does not change: topics are directions in which
+    latents are read.
 
     Args:
         network: Trained.
@@ -67,6 +80,7 @@ def measure_activity(
         rows: Of these; all by default.
         sort: Whether the topics may change; otherwise they stay what they are.
         turn: Whether they may also turn, to the directions of their documents (:mod:`.varimax`).
+        settle: Whether training has ended: idle latents are switched off.
     """
     rows = np.arange(counts.shape[0]) if rows is None else rows
     rows = rows[:: -(-len(rows) // _DOCUMENTS)]
@@ -77,6 +91,10 @@ def measure_activity(
     batches = Batches(counts, min(256, len(rows)), rows=rows, shuffle=False).epoch(0)
     means = torch.cat([network.intensities(x.to(device)) for x in batches])  # (M, D)
     network.train(training)
+    if settle:
+        variances = means.var(0, correction=0)
+        idle = variances < _IDLE * variances.max().clamp_max(network.decoder.scale**2)
+        means = means.where(~network.switch_off(idle), network.decoder.centre)
     documents = csr_array(getattr(counts, "counts", counts)[rows])
     if sort and turn and not network.hierarchy() and bool(means.isfinite().all()):
         means = _turned(network, means, documents)
@@ -111,18 +129,25 @@ def _scores(means: Tensor, documents: Any) -> Tensor:
 
 
 def _first(scores: Tensor) -> list[list[int]]:
-    """The first words of each topic, by columns."""
-    return scores.topk(min(_WORDS, scores.shape[1]), -1).indices.tolist()
+    """The first words of each topic, by columns; only those that tell something of it.
+
+    A theme may have fewer than ten words: others are never seen with them.
+    """
+    values, columns = scores.topk(min(_WORDS, scores.shape[1]), -1)
+    return [row[value > 0].tolist() for row, value in zip(columns, values, strict=True)]
 
 
 def _split_coherence(means: Tensor, documents: Any) -> float:
     """The NPMI, in every other document, of words that were ranked in the ones between.
 
-    What is beyond that of fillers is summed over the topics that tell documents apart.
+    What is beyond that of fillers is summed over the pairs of words of topics that tell documents
+    apart.
     """
     if len(means) < 2:
         return 0.0
-    found = npmi(_first(_scores(means[::2], documents[::2])), documents[1::2]) - _LEAST_MARGIN
+    words = _first(_scores(means[::2], documents[::2]))
+    pairs = [len(topic) * (len(topic) - 1) for topic in words]
+    found = (npmi(words, documents[1::2]) - _LEAST_MARGIN) * pairs
     variances = means.var(0)
     return float(found[(variances >= _LEAST_SHARE * variances.mean()).cpu().numpy()].sum())
 

@@ -26,6 +26,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
+from torch.nn.functional import pad
 
 from ...data.text.sparse_rows import CompressedRows
 from ...estimators.spec import parse_estimator
@@ -136,7 +137,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             counts = read_counts_of(self, X, reset=True)
             self._begin(counts)
             self.trainer_.run(counts, settings_of(self))
-            measure_activity(self.network_, counts, turn=self.turn)
+            measure_activity(self.network_, counts, turn=self.turn, settle=True)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -254,8 +255,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self, "network_")
         counts = read_counts_of(self, X, reset=False)
         self.network_.eval()
-        refine = settings_of(self, **self._built).n_refine
-        return torch.cat([self.network_.intensities(x, refine=refine) for x in in_order(counts)])
+        refine, found = settings_of(self, **self._built).n_refine, []
+        for x in in_order(counts):
+            # the last few of an array are rounded otherwise: no document's are among them
+            whole = pad(x, (0, 0, 0, -len(x) % 16))
+            found.append(self.network_.intensities(whole, refine=refine)[: len(x)])
+        return torch.cat(found)
 
     def perplexity(
         self,

@@ -147,6 +147,13 @@ class TopicNetwork(LatentModel):
         for buffer in (self.usual, self.deviation, self.coherence, self.chance, self.relevance):
             buffer.copy_(buffer[order])
 
+    def switch_off(self, idle: Tensor) -> Tensor:
+        """Let the latents of a mask ``(D,)`` be as the prior has them, and say nothing of words.
+
+        What is returned is the mask of those that are switched off: none by default.
+        """
+        return torch.zeros_like(idle)
+
     def penalty(self) -> Tensor:
         """The squared norm of the topics, per typical change of an intensity.
 

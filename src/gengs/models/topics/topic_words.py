@@ -24,11 +24,12 @@ class Topic(NamedTuple):
 
     words: tuple[str, ...]
     weights: tuple[float, ...]
-    """What each word tells of the topic, in nats; less where more coherent words come before it."""
+    """What each word tells of the topic, in nats; less where more coherent words come before it,
+    and negative where it tells nothing: a theme may have fewer words than the list."""
     share: float
     """The topic's part of what tells documents apart, from 0 to 1."""
     coherence: float
-    """NPMI of the first ten words, in whole documents; NaN before training."""
+    """NPMI of the first ten words that tell something, in whole documents; NaN before training."""
     note: str
     """``"inactive"``, ``"incoherent"``, or nothing."""
 
