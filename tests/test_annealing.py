@@ -40,7 +40,7 @@ def test_several_follow_one_schedule_and_others_none():
     ("settings", "steps"),
     [
         ({}, 14),
-        ({"prior": "gaussian"}, 14),
+        ({"prior": "gaussian"}, None),
         ({"posterior": "implicit"}, None),
         ({"posterior": "explicit"}, None),
         ({"kl_warm_up": 0}, None),

@@ -105,8 +105,7 @@ class VaeConfig:
     """Draws for the importance-sampled likelihood, on 500 test images; 0 for none."""
     kl_warm_up: int | None = None
     """Let the weight of the divergence rise from 0 to 1 over this many steps, so that no latent is
-    switched off too early; by default a quarter of the training with tilted posteriors (and for
-    the Gaussian), else 0."""
+    switched off too early; by default a quarter of the training with tilted posteriors, else 0."""
     clip: float | None = None
     """Scale the gradient down to at most this norm."""
     seed: int = 0

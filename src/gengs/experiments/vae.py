@@ -62,7 +62,7 @@ def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:
         estimator = parse_estimator(config.estimator)
         schedules = anneal([(config.estimator, estimator)], config.temperature, steps)
         model = _model(config, estimator, images.pixels)
-    usual = steps // 4 if config.is_gaussian or config.posterior == "tilted" else 0
+    usual = 0 if config.is_gaussian or config.posterior != "tilted" else steps // 4
     schedules |= warm_up(model, usual if config.kl_warm_up is None else config.kl_warm_up)
     task = Task(
         modules={"model": model},
