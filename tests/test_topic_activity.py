@@ -13,13 +13,13 @@ from gengs.models.topics.topic_activity import excess, measure_activity, notes, 
 WORDS = 60
 
 
-def themes(documents=400, seed=0):
+def themes(documents=400, seed=0, length=1.0):
     """Two themes of ten words each, in one of three documents each, beside words of none."""
     rng = np.random.default_rng(seed)
     rates = np.full((documents, WORDS), 0.2)
     rates[: documents // 3, :10] += 2.0
     rates[-documents // 3 :, 10:20] += 2.0
-    return rng.poisson(rates)
+    return rng.poisson(length * rates)
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +75,11 @@ def test_themes_of_few_words_have_a_topic_each(topics):
     assert all(topic.coherence > 0.3 for topic in active)
 
 
-def test_idle_latents_are_switched_off_and_can_learn_again():
-    counts, new = themes(), themes(seed=1)
+def test_idle_latents_of_short_texts_are_switched_off_and_can_learn_again():
+    counts, new = themes(length=0.4), themes(seed=1, length=0.4)
     model = gengs.TopicModel(20, hidden=(32,), max_iter=40, random_state=0)
+    whole = model.fit(themes(length=2.0)).network_.decoder.weight
+    assert (whole != 0).any(-1).all()  # longer texts keep all
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(NVPDEF, "switch_off", lambda self, idle: torch.zeros_like(idle))
         before = model.fit(counts).perplexity(new, n_draws=50)

@@ -52,8 +52,8 @@ def test_a_run_with_other_settings_than_its_plan_is_no_part_of_a_mean(tmp_path, 
 
 def test_a_setting_that_only_one_side_knows_has_its_default(tmp_path):
     folder = partial_study(tmp_path / "s")
-    edit(folder / "runs" / "run-0", kl_warm_up=0)  # of VaeConfig, with its default
-    edit(folder / "runs" / "run-1", kl_warm_up=5)
+    edit(folder / "runs" / "run-0", likelihood_samples=0)  # of VaeConfig, with its default
+    edit(folder / "runs" / "run-1", likelihood_samples=5)
     assert run_named(folder, "run-0").state == "done"
     assert run_named(folder, "run-1").state == "different"
 

@@ -52,7 +52,6 @@ def tilt(
 
 def standardised_atoms(law: Finite) -> Tensor:
     """Atoms less the mean in units of the standard deviation, ``(*batch, n)``; 0 for one atom."""
-    probs = law.probs
-    deviation = law.atoms - (probs * law.atoms).sum(-1, keepdim=True)
-    variance = (probs * deviation.square()).sum(-1, keepdim=True)
+    deviation = law.atoms - law.mean.unsqueeze(-1)
+    variance = (law.probs * deviation.square()).sum(-1, keepdim=True)
     return deviation / variance.where(variance > 0, 1.0).sqrt()

@@ -11,7 +11,7 @@ document counts for more than ten typical ones; and in the frequencies to begin 
 the weights that they have in the loss.
 """
 
-__all__ = ["TopicWeights", "document_weights", "starting_shares", "typical_length"]
+__all__ = ["SHORT", "TopicWeights", "document_weights", "starting_shares", "typical_length"]
 
 from collections.abc import Iterator
 from typing import Any, Literal, get_args
@@ -24,6 +24,9 @@ from ...data.text.sparse_rows import CompressedRows
 
 TopicWeights = Literal["documents", "tokens"]
 """What counts the same in the training loss."""
+
+SHORT = 15
+"""Words: documents that are typically shorter leave their topics open."""
 
 _CUT = 10
 _CHUNK = 1 << 16

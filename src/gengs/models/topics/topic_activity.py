@@ -19,9 +19,9 @@ topics of 20 Newsgroups have 0.1 and more, of short texts 0.2 and more, fillers 
 topics by share, so that the first are those that matter.
 
 A latent is **idle** if the variance of its posterior means is below a tenth of the prior's, and of
-the largest of all latents. What it says of new documents is not worth its divergence from the
-prior: at the end of ``fit``, its posterior becomes the prior, and its words' logits zero. (Below
-super-topics, and with posteriors that are not tilted, it stays.)
+the largest of all latents. What it says of new short documents is not worth its divergence from
+the prior: at the end of ``fit`` to such, its posterior becomes the prior, and its words' logits
+zero. (Below super-topics, and with posteriors that are not tilted, it stays.)
 
 References:
     | Importance Weighted Autoencoders (Burda et al., 2016), https://arxiv.org/abs/1509.00519
@@ -45,6 +45,7 @@ from torch import Tensor
 
 from ...data.batches import Batches
 from ...metrics import npmi, npmi_by_chance
+from .document_weights import SHORT, typical_length
 from .topic_network import TopicNetwork
 from .varimax import document_rotations
 from .word_ranking import rank_words
@@ -80,7 +81,7 @@ def measure_activity(
         rows: Of these; all by default.
         sort: Whether the topics may change; otherwise they stay what they are.
         turn: Whether they may also turn, to the directions of their documents (:mod:`.varimax`).
-        settle: Whether training has ended: idle latents are switched off.
+        settle: Whether training has ended: idle latents of short documents are switched off.
     """
     rows = np.arange(counts.shape[0]) if rows is None else rows
     rows = rows[:: -(-len(rows) // _DOCUMENTS)]
@@ -91,7 +92,7 @@ def measure_activity(
     batches = Batches(counts, min(256, len(rows)), rows=rows, shuffle=False).epoch(0)
     means = torch.cat([network.intensities(x.to(device)) for x in batches])  # (M, D)
     network.train(training)
-    if settle:
+    if settle and typical_length(counts, rows) < SHORT:
         variances = means.var(0, correction=0)
         idle = variances < _IDLE * variances.max().clamp_max(network.decoder.scale**2)
         means = means.where(~network.switch_off(idle), network.decoder.centre)

@@ -31,14 +31,12 @@ from ...data.batches import Batches
 from ...data.text.sparse_rows import CompressedRows
 from ...runs.machine import without_subnormals
 from ...runs.training import Stateful, Task
-from .document_weights import TopicWeights, document_weights, typical_length
+from .document_weights import SHORT, TopicWeights, document_weights, typical_length
 from .refinement import fold_rng
 from .topic_network import TopicNetwork
 from .topic_perplexity import perplexity
 from .topic_settings import default_passes
 from .varimax import VarimaxRotation
-
-_SHORT = 15  # words: of such texts results/topics has measured some
 
 
 def topic_task(
@@ -67,7 +65,7 @@ def topic_task(
     cosine. More ``schedules`` move on with each step, by name.
     """
     typical = typical_length(data.data, data.subset)  # type: ignore[arg-type]
-    by_length = 10.0 if typical < _SHORT else 3.0
+    by_length = 10.0 if typical < SHORT else 3.0
     optimizer.param_groups[0]["weight_decay"] = by_length if weight_decay is None else weight_decay
 
     def step(counts: Tensor) -> dict[str, Tensor]:
