@@ -191,3 +191,11 @@ assert torch.isfinite(-log_exponential(torch.Size([3]))).all()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (4,)], ids=str)
+def test_probabilities_that_are_nan_draw_no_atom(shape):
+    """Where nobody checks, an error is better than a number that looks like a draw."""
+    law = gengs.Finite(torch.arange(3.0), logits=torch.full((2, 3), torch.nan), validate_args=False)
+    with pytest.raises(IndexError):
+        law.sample(shape)

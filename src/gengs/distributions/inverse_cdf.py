@@ -29,8 +29,8 @@ def inverse_cdf_index(
         uniforms = torch.rand(shape, dtype=wide, device=probs.device, generator=generator)
     # scaled by just under the total: u·total may not round up to it and pass the last atom by
     level = uniforms.to(wide) * (cdf[..., -1] * (1 - 2 * torch.finfo(wide).eps))
-    if sample_shape.numel() == 1:  # as quick as a search, which would copy a table atoms first
-        return (cdf <= level.reshape(*batch, 1)).sum(-1).view(level.shape)
+    if sample_shape.numel() == 1:  # a search would copy the table; not <=, as NaN draws no atom
+        return (~(cdf > level.reshape(*batch, 1))).sum(-1).view(level.shape)
     # samples last, as searchsorted pairs leading dimensions: (*batch, S)
     flat = level.reshape(sample_shape.numel(), *batch).movedim(0, -1).contiguous()
     index = torch.searchsorted(cdf, flat, right=True)
