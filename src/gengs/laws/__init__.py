@@ -1,0 +1,1 @@
+"""One file per distribution: everything that the library knows of it."""
