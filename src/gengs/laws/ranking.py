@@ -35,8 +35,8 @@ from torch.nn.functional import pad
 from torch.types import _size
 
 from ..distributions.gumbel import log_exponential
-from ..distributions.tracing import any_of, set_shapes, validates
-from .ranking_swaps import swap_coordinates, swap_orders
+from ..distributions.tracing import any_of, is_eager, set_shapes, validates
+from .ranking_swaps import ranks_of, swap_coordinates, swap_orders
 
 MOST_OUTCOMES = 100_000
 """Past this many orders enumeration refuses."""
@@ -118,22 +118,22 @@ class PlackettLuce(Distribution):
             return self.best(self.perturbed(torch.Size(sample_shape)))
 
     def perturbed(self, shape: torch.Size = torch.Size()) -> Tensor:
-        """The scores plus Gumbel noise, ``(*sample, *batch, n)``, padding far below."""
+        """The scores plus Gumbel noise, ``(*sample, *batch, n)``."""
         logits = self.logits.to(self._dtype)
         shape = shape + logits.shape
         noise = log_exponential(torch.Size([shape.numel()]), logits.dtype, logits.device)
-        return self._padding_last(logits - noise.view(shape))
-
-    def _padding_last(self, scores: Tensor) -> Tensor:
-        places = torch.arange(self.items, device=scores.device)
-        last = _LAST * (1 + places / self.items).to(scores.dtype)
-        return torch.where(self.logits.detach() > -torch.inf, scores, last)
+        return logits - noise.view(shape)
 
     def best(self, scores: Tensor) -> Tensor:
-        """The items of the k highest scores, in order."""
-        if self.k == self.items:
-            return scores.detach().argsort(-1, descending=True)
-        return scores.detach().topk(self.k).indices
+        """The items of the k highest scores, in order; padding stays in its own order."""
+        scores = scores.detach()
+        if self.k < self.items:
+            places = torch.linspace(_LAST, 2 * _LAST, self.items, device=scores.device)
+            return scores.maximum(places.to(scores.dtype)).topk(self.k).indices
+        if scores.dtype == torch.float32 and is_eager(scores):  # integers sort a third faster
+            bits = scores.view(torch.int32)
+            scores = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+        return scores.sort(-1, descending=True, stable=True).indices
 
     def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
         return self._one_hot(self.sample_order(sample_shape))
@@ -156,15 +156,7 @@ class PlackettLuce(Distribution):
 
     def ranks(self, order: Tensor) -> Tensor:
         """The place of each item, ``(…, n)``, from 0; k for those beyond the first k."""
-        between, enters = swap_coordinates(self.logits, order)
-        places = torch.arange(self.k, device=order.device, dtype=self._dtype)
-        value = places.expand(order.shape) + _exchanged(between)
-        shape = (*order.shape[:-1], self.items)
-        beyond = torch.full(shape, float(self.k), dtype=value.dtype, device=order.device)
-        if self.k == self.items:
-            return beyond.scatter(-1, order, value)
-        last = value[..., -1:] + enters.sum(-1, keepdim=True)
-        return (beyond - enters).scatter(-1, order, torch.cat([value[..., :-1], last], -1))
+        return ranks_of(self.logits.to(self._dtype), order)
 
     def members(self, order: Tensor) -> Tensor:
         """Which items are among the first k, ``(…, n)``, as 0 and 1."""
@@ -253,7 +245,7 @@ class PlackettLuce(Distribution):
     @property
     def mode(self) -> Tensor:
         """The items sorted by their scores."""
-        return self._one_hot(self.best(self._padding_last(self.logits.to(self._dtype))))
+        return self._one_hot(self.best(self.logits.to(self._dtype)))
 
     @property
     def mean(self) -> Tensor:

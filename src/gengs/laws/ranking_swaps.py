@@ -35,16 +35,17 @@ References:
     | 2020), https://arxiv.org/abs/1911.10036 (control variates)
 """
 
-__all__ = ["swap_coordinates", "swap_orders", "swap_rates"]
+__all__ = ["ranks_of", "swap_coordinates", "swap_orders", "swap_rates"]
 
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from ..draws.once_differentiable import OnceDifferentiable
 
-_FARTHEST = 650.0  # e^-650 is still a number
+_ALMOST_NOTHING = 1e-280  # weights are relative to the largest; below it there is only padding
 _ONCE = (
     "the gradient of a drawn order (the swap rule) has no derivative of its own; RLOO's surrogate, "
     "or a PlackettLuce's log_prob, can be differentiated twice."
@@ -62,20 +63,52 @@ def swap_rates(logits: Tensor, order: Tensor) -> tuple[Tensor, Tensor | None]:
         Rates ``(*sample, *batch, k - 1)`` and ``(*sample, *batch, n)``, 0 for the items that are
         among the first k; ``None`` where all n are.
     """
-    wide = torch.float32 if logits.device.type == "mps" else torch.float64
+    single = logits.device.type == "mps"  # which has no float64
     n, k = logits.shape[-1], order.shape[-1]
-    largest = logits.amax(-1, keepdim=True).clamp_min(torch.finfo(logits.dtype).min)
-    apart = (logits - largest).to(wide)
-    weights = apart.clamp_min(-_FARTHEST).exp() * (apart > -torch.inf)
-    weights = weights.expand(*order.shape[:-1], n)
-    left = weights.gather(-1, order).flip(-1).cumsum(-1).flip(-1)
+    weights = (logits - logits.amax(-1, keepdim=True)).to(logits.dtype if single else torch.float64)
+    weights = weights.exp().expand(*order.shape[:-1], n)
+    left = weights.gather(-1, order.flip(-1)).cumsum(-1)
     outside = None
     if k < n:
         outside = weights.scatter(-1, order, 0.0)
         left = left + outside.sum(-1, keepdim=True)
-    time = left.reciprocal().masked_fill(left == 0, 0.0).cumsum(-1)
+    left = left.flip(-1)
+    time = left.clamp_min(1e-30 if single else _ALMOST_NOTHING).reciprocal().cumsum(-1)
     between = left[..., 1:] * time[..., :-1]
     return between, None if outside is None else outside * time[..., -1:]
+
+
+def slope(
+    logits: Tensor, order: Tensor, between: Tensor | None, enters: Tensor | None, *made_of: Tensor
+) -> Tensor:
+    """The gradient in the scores, from what each swap changes in the cost.
+
+    Args:
+        logits: The scores, ``(*batch, n)``.
+        order: The items in their places, ``(*sample, *batch, k)``.
+        between: What each swap of neighbours changes, ``(*sample, *batch, k - 1)``, or nothing.
+        enters: What each item changes that takes the k-th place, ``(*sample, *batch, n)``.
+        made_of: What the changes were made of, for the word against second derivatives.
+    """
+    rates, outside = swap_rates(logits.detach(), order)
+    found, at_places = None, None
+    if between is not None:
+        flows = pad(rates * (between / 2), (1, 1))
+        at_places = flows[..., :-1] - flows[..., 1:]
+    if enters is not None and outside is not None:
+        found = outside * (enters / 2)
+        last = pad(-found.sum(-1, keepdim=True), (order.shape[-1] - 1, 0))
+        at_places = last if at_places is None else at_places + last
+    if found is None:
+        found = torch.zeros(*order.shape[:-1], logits.shape[-1], device=order.device)
+        found = found.to(logits.dtype)
+    if at_places is not None:
+        found = found.scatter(-1, order, at_places.to(found.dtype))
+    found = found.to(logits.dtype).sum_to_size(logits.shape)
+    if torch.is_grad_enabled():
+        result: Tensor = OnceDifferentiable.apply(found, _ONCE, logits, *made_of)
+        return result
+    return found
 
 
 def swap_coordinates(logits: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
@@ -93,12 +126,8 @@ class _SwapCoordinates(torch.autograd.Function):
 
     @staticmethod
     def forward(logits: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
-        lead = order.shape[:-1]
-        zero = logits.new_zeros(()) * logits.detach().sum().mul(0).nan_to_num(0.0)
-        return (
-            zero.expand(*lead, order.shape[-1] - 1).clone(),
-            zero.expand(*lead, logits.shape[-1]).clone(),
-        )
+        enters = torch.zeros_like(logits).expand(*order.shape[:-1], -1).clone()
+        return torch.zeros_like(order[..., 1:], dtype=logits.dtype), enters
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -108,26 +137,40 @@ class _SwapCoordinates(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         logits, order = ctx.saved_tensors
-        between, outside = swap_rates(logits.detach(), order)
-        at_places = torch.zeros_like(order, dtype=between.dtype)  # (*sample, *batch, k)
-        slope = None
-        if grads[0] is not None:
-            flows = between * grads[0] / 2
-            edge = torch.zeros_like(at_places[..., :1])
-            at_places = torch.cat([edge, flows], -1) - torch.cat([flows, edge], -1)
-        if grads[1] is not None and outside is not None:
-            slope = outside * grads[1] / 2
-            last = -slope.sum(-1, keepdim=True)
-            at_places = torch.cat([at_places[..., :-1], at_places[..., -1:] + last], -1)
-        if slope is None:
-            slope = torch.zeros(*order.shape[:-1], logits.shape[-1], dtype=between.dtype)
-            slope = slope.to(order.device)
-        slope = slope.scatter_add(-1, order, at_places)
-        slope = slope.sum_to_size(logits.shape).to(logits.dtype)
-        if torch.is_grad_enabled():
-            given = [grad for grad in grads if grad is not None]
-            slope = OnceDifferentiable.apply(slope, _ONCE, logits, *given)
-        return slope, None
+        given = [grad for grad in grads if grad is not None]
+        return slope(logits, order, *grads, *given), None
+
+
+def ranks_of(logits: Tensor, order: Tensor) -> Tensor:
+    """The place of each item, ``(…, n)``, from 0; k for those beyond the first k."""
+    result: Tensor = _Ranks.apply(logits, order)
+    return result
+
+
+class _Ranks(torch.autograd.Function):
+    """The face that is asked for most, in as few passes as it takes."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(logits: Tensor, order: Tensor) -> Tensor:
+        k = order.shape[-1]
+        places = torch.arange(k, device=order.device, dtype=logits.dtype)
+        shape = (*order.shape[:-1], logits.shape[-1])
+        ranks = torch.full(shape, float(k), device=order.device, dtype=logits.dtype)
+        return ranks.scatter(-1, order, places.expand(order.shape))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        logits, order = ctx.saved_tensors
+        placed = grad.gather(-1, order)
+        between = placed[..., :-1] - placed[..., 1:]
+        enters = placed[..., -1:] - grad if order.shape[-1] < logits.shape[-1] else None
+        return slope(logits, order, between, enters, grad), None
 
 
 def swap_orders(logits: Tensor, order: Tensor, number: int | None) -> tuple[Tensor, Tensor]:
