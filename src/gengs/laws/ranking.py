@@ -133,7 +133,7 @@ class PlackettLuce(Distribution):
         if scores.dtype == torch.float32 and is_eager(scores):  # integers sort a third faster
             bits = scores.view(torch.int32)
             scores = bits ^ ((bits >> 31) & 0x7FFFFFFF)
-        return scores.sort(-1, descending=True, stable=True).indices
+        return scores.sort(dim=-1, descending=True, stable=True).indices
 
     def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
         return self._one_hot(self.sample_order(sample_shape))
