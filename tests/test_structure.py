@@ -98,7 +98,7 @@ PLANTED = [
         },
         "report/page.py",
     ),
-    ("private_imports", {"lab/kit.py": "from ..distributions.finite import Finite"}, "Finite"),
+    ("private_imports", {"lab/kit.py": "from ..tables.finite import Finite"}, "Finite"),
     ("private_imports", {"lab/kit.py": "from ..distributions import finite\nfinite.x()"}, "x of"),
     ("private_imports", {"distributions/finite.py": "name = 1"}, "name of distributions/finite"),
     ("uses_of_torch_c", {"lab/kit.py": "import torch\n\ntorch._C._f()"}, "lab/kit.py"),

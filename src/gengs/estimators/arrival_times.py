@@ -36,10 +36,10 @@ import torch
 from torch import Tensor
 from torch.distributions import Poisson
 
-from ..distributions.finite import Finite
-from ..distributions.gumbel import log_exponential
-from ..distributions.gumbel_softmax import check_temperature
-from ..distributions.tracing import inside_transform, inspectable, require_memory
+from ..tables.finite import Finite
+from ..numerics.gumbel import log_exponential
+from ..numerics.gumbel_softmax import check_temperature
+from ..numerics.tracing import inside_transform, inspectable, require_memory
 from .base import Pathwise, positive_integer
 from .factors import Factors
 from .temperature import Schedule, temperature_now

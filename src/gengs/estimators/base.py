@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from torch.distributions import Binomial, Distribution
 from torch.types import _size
 
-from ..distributions.tracing import not_finite
+from ..numerics.tracing import not_finite
 from .checked_cost import CheckedCost, Cost
 from .factors import Factors
 

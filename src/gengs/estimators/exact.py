@@ -22,7 +22,7 @@ __all__ = ["Exact"]
 import torch
 from torch import Tensor
 
-from ..distributions.truncation import as_finite
+from ..tables.truncation import as_finite
 from .base import Estimator
 from .checked_cost import Cost
 from .factors import Factors

@@ -27,13 +27,13 @@ from torch.distributions import (
 )
 from torch.distributions.utils import lazy_property
 
-from ..distributions.families import family_of
-from ..distributions.finite import Finite
-from ..distributions.inverse_cdf import pick
-from ..distributions.relaxed import StraightThrough
-from ..distributions.tails import was_given
-from ..distributions.tracing import any_of, tensors_of, validates
-from ..distributions.truncation import as_finite
+from ..laws.law import family_of
+from ..tables.finite import Finite
+from ..numerics.inverse_cdf import pick
+from ..tables.relaxed import StraightThrough
+from ..numerics.tails import was_given
+from ..numerics.tracing import any_of, tensors_of, validates
+from ..tables.truncation import as_finite
 
 
 class BoundaryWarning(UserWarning):

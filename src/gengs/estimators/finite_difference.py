@@ -43,7 +43,7 @@ from torch.distributions import NegativeBinomial
 from .base import Estimator, attach, positive_integer
 from .checked_cost import Cost
 from .factors import Factors
-from .neighbours import has_family_step, move_factors
+from ..gradients.strategies import has_family_step, move_factors
 
 
 class FiniteDifference(Estimator):

@@ -30,9 +30,9 @@ import torch
 from torch import Tensor
 from torch.distributions import Multinomial
 
-from ..distributions.gumbel_softmax import check_temperature, relaxed_value
-from ..distributions.multinomial import explodes
-from ..distributions.relaxed_multinomial import RelaxedMultinomial
+from ..numerics.gumbel_softmax import check_temperature, relaxed_value
+from ..laws.multinomial import explodes
+from ..laws.relaxed_multinomial import RelaxedMultinomial
 from .base import Pathwise
 from .factors import Factors
 from .temperature import Schedule, temperature_now

@@ -11,9 +11,9 @@ It needs a cost that is differentiable in the values. The cost sees an exact dis
 no temperature, and no gap between training and evaluation. The gradient is exact for costs that are
 quadratic along each coordinate, and off by third derivatives otherwise: between neighbours at
 distance 1, :math:`f(k+1) - f(k)` differs from the trapezoid rule by :math:`-f'''/12`. The
-derivation and the closed forms are in :mod:`gengs.draws.count_slopes`; vectors (multinomial
+derivation and the closed forms are in :mod:`gengs.numerics.attach`; vectors (multinomial
 counts, one-hot vectors), which have no order and so no CDF, take the trapezoid rule along the
-straight line between two outcomes (:mod:`gengs.draws.vectors`).
+straight line between two outcomes (:mod:`gengs.laws.vectors`).
 
 With ``debias=m`` it is unbiased for any differentiable cost: for m random coordinates the trapezoid
 rule's error is measured and added,
@@ -44,11 +44,11 @@ import torch
 from torch import Tensor
 from torch.distributions import Binomial
 
-from ..draws.rsample import midcdf_sample
+from ..gradients.draws import midcdf_sample
 from .base import Pathwise, attach, positive_integer
 from .checked_cost import CheckedCost
 from .factors import Factors
-from .neighbours import move_factors
+from ..gradients.strategies import move_factors
 
 
 class MidCDF(Pathwise):

@@ -22,7 +22,7 @@ from torch.distributions import (
     Poisson,
 )
 
-from ..distributions.skellam import Skellam
+from ..laws.skellam import Skellam
 from . import ALL, Estimator
 
 

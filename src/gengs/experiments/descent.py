@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, Independent
 
-from ..distributions.truncation import truncate
+from ..tables.truncation import truncate
 from ..estimators.base import Cost, Estimator
 from ..estimators.spec import parse_estimator
 from ..runs.machine import limited_threads

@@ -70,7 +70,7 @@ class Measure:
 
     def run(self) -> Measurement:
         """Measure, print, and return the result."""
-        from ..distributions.truncation import truncate
+        from ..tables.truncation import truncate
         from ..estimators.spec import parse_law
         from ..lab.measure import measure
 

@@ -25,7 +25,7 @@ from torch.distributions import Distribution
 from torch.nn.functional import pad
 
 from ..data import Batches, ImageSet
-from ..distributions.truncation import truncate
+from ..tables.truncation import truncate
 from ..estimators.base import Estimator
 from ..estimators.spec import parse_estimator, parse_law
 from ..models import VAE, GaussianVAE

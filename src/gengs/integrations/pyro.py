@@ -51,7 +51,7 @@ from torch.types import _size
 from ..distributions import Finite as CoreFinite
 from ..distributions import StraightThrough as CoreStraightThrough
 from ..distributions import truncate as core_truncate
-from ..distributions.tracing import validates
+from ..numerics.tracing import validates
 from ..draws import rsample
 from ..estimators.checked_cost import leads_to
 

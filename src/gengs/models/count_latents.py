@@ -62,9 +62,9 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Bernoulli, Distribution
 
-from ..distributions.finite import Finite
-from ..distributions.tilt import standardised_atoms, tilt
-from ..distributions.truncation import truncate
+from ..tables.finite import Finite
+from ..tables.tilting import standardised_atoms, tilt
+from ..tables.truncation import truncate
 from ..estimators.base import positive_integer
 from .fixed_prior import EXPLICIT, FixedPrior
 

@@ -20,7 +20,7 @@ from torch.distributions import (
     Poisson,
 )
 
-from ..distributions.finite import Finite
+from ..tables.finite import Finite
 
 # exp(-60) is a rate of zero for every purpose, exp(60) more than any count
 _LOG_RATES = (-60.0, 60.0)

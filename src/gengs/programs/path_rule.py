@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.distributions import Binomial, Categorical, OneHotCategorical, Poisson
 
 from ..draws import rsample
-from ..draws.own_laws import is_the_law
-from ..draws.rsample import looks_into, mover
-from ..draws.vectors import move_counts
+from ..laws.own_laws import is_the_law
+from ..gradients.draws import looks_into, mover
+from ..laws.vectors import move_counts
 from ..estimators import MidCDF
 from .block_stack import outermost
 from .cut_report import CutGradientWarning

@@ -25,9 +25,9 @@ import torch
 from torch import Tensor
 from torch.distributions import Binomial, Distribution, Poisson, TransformedDistribution
 
-from ..distributions.tracing import tensors_of
-from ..draws.once_differentiable import OnceDifferentiable
-from ..draws.own_laws import has_own_pmf, is_the_law
+from ..numerics.tracing import tensors_of
+from ..numerics.once_differentiable import OnceDifferentiable
+from ..laws.own_laws import has_own_pmf, is_the_law
 from ..estimators import RLOO, BoundaryWarning
 from ..estimators.checked_cost import graph_of
 from ..estimators.factors import Factors

@@ -8,8 +8,8 @@ import torch
 from matplotlib.figure import Figure
 from torch.distributions import Poisson
 
-from ..distributions.relaxed import Relaxed
-from ..distributions.truncation import truncate
+from ..tables.relaxed import Relaxed
+from ..tables.truncation import truncate
 
 
 def truncation_grid(

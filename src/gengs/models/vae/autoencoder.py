@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 from torch.nn.functional import softplus
 
-from ...distributions.kl import divergence
-from ...distributions.tracing import any_of, validates
+from ...tables.kl import divergence
+from ...numerics.tracing import any_of, validates
 from ...estimators.temperature import Schedule
 from ..latent_model import LatentModel, Layers, exact_draws, portions
 

@@ -1,9 +1,9 @@
 r"""Draws that carry a gradient: one function, every law.
 
-A law that is drawn in stages (:mod:`gengs.draws.compounds`) or gives vectors
-(:mod:`gengs.draws.vectors`) says so in :data:`STAGES`; a count family has closed forms
-(:mod:`gengs.draws.count_slopes`); any other law is taken as a table on ordered atoms
-(:mod:`gengs.draws.ordered_table`).
+A law that is drawn in stages (:mod:`gengs.laws.compounds`) or gives vectors
+(:mod:`gengs.laws.vectors`) says so in :data:`STAGES`; a count family has closed forms
+(:mod:`gengs.numerics.attach`); any other law is taken as a table on ordered atoms
+(:mod:`gengs.laws.ordered_table`).
 """
 
 __all__ = [
@@ -32,15 +32,15 @@ from torch.distributions import (
 )
 from torch.types import _size
 
-from ..distributions.families import Family, family_of
-from ..distributions.finite import Finite
-from ..distributions.gumbel import log_exponential
-from ..distributions.tails import log_success_and_failure
-from ..distributions.tracing import any_of
-from ..distributions.truncation import as_finite
-from .count_slopes import FAMILIES
-from .ordered_table import VALLEY, midcdf_from_table, move_in_table
-from .own_laws import has_own_pmf, is_the_law
+from ..laws.law import Family, family_of
+from ..tables.finite import Finite
+from ..numerics.gumbel import log_exponential
+from ..numerics.tails import log_success_and_failure
+from ..numerics.tracing import any_of
+from ..tables.truncation import as_finite
+from ..numerics.attach import FAMILIES
+from ..laws.ordered_table import VALLEY, midcdf_from_table, move_in_table
+from ..laws.own_laws import has_own_pmf, is_the_law
 
 
 def rsample(law: Distribution, sample_shape: _size = torch.Size(), by: Any = None) -> Tensor:

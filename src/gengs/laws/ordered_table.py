@@ -38,10 +38,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
-from ..distributions.finite import Finite
-from ..distributions.inverse_cdf import inverse_cdf_index, pick
-from ..distributions.tails import atoms_first
-from .once_differentiable import OnceDifferentiable
+from ..tables.finite import Finite
+from ..numerics.inverse_cdf import inverse_cdf_index, pick
+from ..numerics.tails import atoms_first
+from ..numerics.once_differentiable import OnceDifferentiable
 
 VALLEY = 0.01
 """How rare an atom must be, beside the mode and the mass on both sides, to be bridged."""

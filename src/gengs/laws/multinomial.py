@@ -32,9 +32,9 @@ from torch import Tensor
 from torch.distributions import Categorical, Multinomial, OneHotCategorical
 from torch.types import _size
 
-from .finite import Finite
-from .tails import safe_log, times, was_given, widen
-from .tracing import require_memory, set_shapes
+from ..tables.finite import Finite
+from ..numerics.tails import safe_log, times, was_given, widen
+from ..numerics.tracing import require_memory, set_shapes
 
 MOST_OUTCOMES = 100_000
 """Past this many outcomes enumeration refuses, and the chain takes over."""

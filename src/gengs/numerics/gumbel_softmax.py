@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
-from .finite import Finite
+from ..tables.finite import Finite
 from .gumbel import log_exponential
 from .tracing import any_of, is_eager, product
 

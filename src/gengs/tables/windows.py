@@ -42,8 +42,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Bernoulli, Categorical
 
-from .families import Family
-from .tracing import inspectable, require_memory, tensors_of
+from ..laws.law import Family
+from ..numerics.tracing import inspectable, require_memory, tensors_of
 
 
 @dataclass(frozen=True)

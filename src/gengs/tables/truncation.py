@@ -29,17 +29,17 @@ from torch.distributions import (
     constraints,
 )
 
-from .families import Family, family_of
+from ..laws.law import Family, family_of
 from .finite import Finite
-from .multinomial import (
+from ..laws.multinomial import (
     OneHot,
     enumerate_multinomial,
     multinomial_log_pmf,
     multinomial_logits,
     multinomial_probs,
 )
-from .tails import was_given
-from .tracing import any_of, not_finite, require_finite, require_memory, tensors_of, validates
+from ..numerics.tails import was_given
+from ..numerics.tracing import any_of, not_finite, require_finite, require_memory, tensors_of, validates
 from .windows import (
     DEFAULT_ALLOWED,
     Certificate,

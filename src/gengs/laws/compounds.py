@@ -38,10 +38,10 @@ from torch.distributions import (
     TransformedDistribution,
 )
 
-from ..distributions.skellam import Skellam
-from ..distributions.tails import was_given
-from .count_slopes import nonzero
-from .rsample import STAGES, Stages, draw_one_by_one, midcdf_sample
+from ..laws.skellam import Skellam
+from ..numerics.tails import was_given
+from ..numerics.attach import nonzero
+from ..gradients.draws import STAGES, Stages, draw_one_by_one, midcdf_sample
 from .vectors import draw_counts, draw_one_hot
 
 

@@ -19,11 +19,11 @@ from torch import Tensor
 from torch.distributions import Distribution, Multinomial, constraints
 from torch.types import _size
 
-from .finite import Finite
-from .gumbel_softmax import Temperature, check_temperature, relaxed_value
+from ..tables.finite import Finite
+from ..numerics.gumbel_softmax import Temperature, check_temperature, relaxed_value
 from .multinomial import multinomial_probs
-from .tails import log1mexp, times
-from .tracing import require_memory, set_shapes, validates
+from ..numerics.tails import log1mexp, times
+from ..numerics.tracing import require_memory, set_shapes, validates
 
 
 class SameLaw(Distribution):

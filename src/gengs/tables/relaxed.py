@@ -34,10 +34,10 @@ from torch.distributions import Distribution, Independent, Multinomial, constrai
 from torch.types import _size
 
 from .finite import Finite
-from .gumbel_softmax import Temperature, check_temperature, relaxed_value, relaxed_weights
-from .multinomial import explodes
-from .relaxed_multinomial import RelaxedMultinomial, SameLaw
-from .tracing import set_shapes, validates
+from ..numerics.gumbel_softmax import Temperature, check_temperature, relaxed_value, relaxed_weights
+from ..laws.multinomial import explodes
+from ..laws.relaxed_multinomial import RelaxedMultinomial, SameLaw
+from ..numerics.tracing import set_shapes, validates
 from .truncation import as_finite
 
 

@@ -15,12 +15,12 @@ from torch.distributions import Binomial, Distribution, Multinomial, NegativeBin
 from torch.distributions.kl import _KL_REGISTRY, kl_divergence, register_kl
 from torch.nn.functional import threshold
 
-from .families import family_of
+from ..laws.law import family_of
 from .finite import Finite
-from .multinomial import multinomial_probs
+from ..laws.multinomial import multinomial_probs
 from .relaxed import StraightThrough
-from .tails import log_success_and_failure, times
-from .tracing import any_of, validates
+from ..numerics.tails import log_success_and_failure, times
+from ..numerics.tracing import any_of, validates
 
 _FORBIDDEN = -1e30  # below any log-probability but -inf
 

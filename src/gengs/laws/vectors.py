@@ -33,13 +33,13 @@ import torch
 from torch import Tensor
 from torch.distributions import Categorical, Multinomial, OneHotCategorical
 
-from ..distributions.finite import Finite
-from ..distributions.multinomial import OneHot
-from ..distributions.tails import was_given
-from .count_slopes import moved, nonzero
-from .once_differentiable import OnceDifferentiable
+from ..tables.finite import Finite
+from ..laws.multinomial import OneHot
+from ..numerics.tails import was_given
+from ..numerics.attach import moved, nonzero
+from ..numerics.once_differentiable import OnceDifferentiable
 from .ordered_table import NOT_TWICE
-from .rsample import STAGES, Stages
+from ..gradients.draws import STAGES, Stages
 
 # -------------------------------------------------------------------------------- counts in boxes
 

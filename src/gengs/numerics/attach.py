@@ -28,9 +28,9 @@ Skellam            those of its two Poisson counts
 =================  =====================================  =======================================
 
 Vectors (multinomial, one-hot, tables of vectors) have a form of their own
-(:mod:`gengs.draws.vectors`); laws that are drawn in stages, such as mixtures, are in
-:mod:`gengs.draws.compounds`; any other law is taken as a table on ordered atoms, with the formula
-above (:mod:`gengs.draws.ordered_table`).
+(:mod:`gengs.laws.vectors`); laws that are drawn in stages, such as mixtures, are in
+:mod:`gengs.laws.compounds`; any other law is taken as a table on ordered atoms, with the formula
+above (:mod:`gengs.laws.ordered_table`).
 
 **Boundaries.** At p = 0, p = 1, λ = 0 or N = 0 the law is a single value, and the formula sees one
 side only: the other half of the slope belongs to draws that no longer happen. There the draw moves
@@ -65,7 +65,7 @@ from torch.distributions import (
     Poisson,
 )
 
-from ..distributions.tails import was_given
+from ..numerics.tails import was_given
 
 Pull = Callable[..., Tensor]
 """From the draw's cotangent, the draw and all parameters to one parameter's cotangent."""

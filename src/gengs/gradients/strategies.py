@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 from torch.distributions import Binomial, Distribution, Geometric, NegativeBinomial, Poisson
 
-from ..distributions.finite import Finite
-from ..distributions.tails import was_given
-from ..distributions.tracing import any_of
-from .factors import Factors
+from ..tables.finite import Finite
+from ..numerics.tails import was_given
+from ..numerics.tracing import any_of
+from ..estimators.factors import Factors
 
 
 @dataclass(frozen=True)

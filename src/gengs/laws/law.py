@@ -38,8 +38,8 @@ from torch.distributions import (
 )
 from torch.distributions.utils import lazy_property
 
-from .supports import integer_support
-from .tails import (
+from ..tables.supports import integer_support
+from ..numerics.tails import (
     log1mexp,
     log_success_and_failure,
     log_sum,
@@ -50,7 +50,7 @@ from .tails import (
     was_given,
     widen,
 )
-from .tracing import tensors_of
+from ..numerics.tracing import tensors_of
 
 # ---------------------------------------------------------------------------------- any law, asked
 

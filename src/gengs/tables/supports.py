@@ -22,7 +22,7 @@ from torch.distributions import (
     constraints,
 )
 
-from .tracing import any_of, require_finite
+from ..numerics.tracing import any_of, require_finite
 
 if TYPE_CHECKING:
     from .finite import Finite

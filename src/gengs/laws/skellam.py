@@ -26,10 +26,10 @@ from torch.distributions import Distribution, constraints
 from torch.distributions.utils import broadcast_all
 from torch.types import _size
 
-from .families import Family, register_family
+from .law import Family, register_family
 from .poisson import log_poisson_pmf, log_poisson_tail
-from .tails import log_sum
-from .tracing import any_of, inspectable, require_finite, set_shapes, validates
+from ..numerics.tails import log_sum
+from ..numerics.tracing import any_of, inspectable, require_finite, set_shapes, validates
 
 
 class _Integers(constraints.Constraint):

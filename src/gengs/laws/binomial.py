@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Binomial, NegativeBinomial
 
-from .families import Family, Leaving, leaving_trials, register_family
-from .tails import (
+from .law import Family, Leaving, leaving_trials, register_family
+from ..numerics.tails import (
     RARE,
     log1mexp,
     log_beta_tail,

@@ -3,4 +3,4 @@
 __all__ = ["midcdf_sample", "rsample"]
 
 from . import compounds, vectors  # noqa: F401 (they register their laws)
-from .rsample import midcdf_sample, rsample
+from .draws import midcdf_sample, rsample

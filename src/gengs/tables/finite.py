@@ -26,10 +26,10 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 from torch.types import _size
 
-from .inverse_cdf import inverse_cdf_index, pick
+from ..numerics.inverse_cdf import inverse_cdf_index, pick
 from .supports import OneOf, refuse_table
-from .tails import safe_log
-from .tracing import any_of, not_finite, product, set_shapes, tensors_of, validates
+from ..numerics.tails import safe_log
+from ..numerics.tracing import any_of, not_finite, product, set_shapes, tensors_of, validates
 
 if TYPE_CHECKING:
     from .windows import Certificate

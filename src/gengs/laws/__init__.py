@@ -18,10 +18,10 @@ __all__ = [
 ]
 
 from . import binomials, kl, poisson  # noqa: F401 (they register their formulas)
-from .finite import Finite
-from .relaxed import Relaxed, StraightThrough, gumbel_relax
+from ..tables.finite import Finite
+from ..tables.relaxed import Relaxed, StraightThrough, gumbel_relax
 from .relaxed_multinomial import RelaxedMultinomial
 from .skellam import Skellam
-from .tilt import tilt
-from .truncation import truncate
-from .windows import Certificate, TruncationWarning, Window
+from ..tables.tilting import tilt
+from ..tables.truncation import truncate
+from ..tables.windows import Certificate, TruncationWarning, Window

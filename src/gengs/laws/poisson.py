@@ -19,8 +19,8 @@ from torch import Tensor
 from torch.distributions import Poisson
 from torch.nn.functional import threshold
 
-from .families import Family, Leaving, register_family
-from .tracing import inside_nested_jvp
+from .law import Family, Leaving, register_family
+from ..numerics.tracing import inside_nested_jvp
 
 _NEVER = -1e300
 _FEW = 65  # below this count a tail is a polynomial of few enough terms
