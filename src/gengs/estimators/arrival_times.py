@@ -34,7 +34,6 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.distributions import Poisson
 
 from ..tables.finite import Finite
 from ..numerics.gumbel import log_exponential
@@ -81,13 +80,14 @@ class ArrivalTimes(Pathwise):
 
     def _draw(self, factors: Factors, shape: torch.Size) -> Tensor:
         law = factors.law
-        if not isinstance(law, Poisson):
+        rate = getattr(factors.record, "arrival_rate", None)
+        if rate is None:
             kind = "a law on finitely many atoms" if isinstance(law, Finite) else type(law).__name__
             raise TypeError(
                 f"ArrivalTimes counts the arrivals of a Poisson law, but `q` is {kind}; pass "
                 "torch's Poisson as it is, not truncated, or use GenGS, MidCDF or ReinMax."
             )
-        rate, tau = law.rate, float(temperature_now(self.temperature))
+        tau = float(temperature_now(self.temperature))
         # past it an arrival counts as nothing (cubic), or as 1e-8 (sigmoid)
         horizon = 1 + tau * (1 if self.kind == "cubic" else 18)
         if self.arrivals is None:

@@ -1,6 +1,5 @@
-"""Exact draws that carry a gradient in every parameter of their law."""
+"""Exact draws that carry a gradient in every parameter, and differences between neighbours."""
 
-__all__ = ["midcdf_sample", "rsample"]
+__all__ = ["rsample"]
 
-from . import compounds, vectors  # noqa: F401 (they register their laws)
-from .draws import midcdf_sample, rsample
+from .draws import rsample

@@ -1,27 +1,8 @@
-"""A law on finitely many atoms, where it comes from, how it relaxes.
+"""One file per distribution, with everything that gengs knows of it, and nothing of it elsewhere.
 
-A law is *truncated* (:func:`truncate`), *relaxed* (:class:`Relaxed`) and *mapped* to values.
+``law.py`` has the record, the registry and the one identity test. Rooms: ``poisson.py``,
+``binomial.py`` (and Bernoulli), ``negative_binomial.py``, ``geometric.py``, ``categorical.py``,
+``one_hot.py``, ``multinomial.py``, ``skellam.py``, ``mixtures.py``, ``pyro.py``; tables are in
+``finite_law.py``, anything else in ``by_log_prob.py``. What rooms share: the line of counts
+(``line.py``, ``trials.py``), balls in boxes (``boxes.py``), tables in order (``ordered_table.py``).
 """
-
-__all__ = [
-    "Certificate",
-    "Finite",
-    "Relaxed",
-    "RelaxedMultinomial",
-    "Skellam",
-    "StraightThrough",
-    "TruncationWarning",
-    "Window",
-    "gumbel_relax",
-    "tilt",
-    "truncate",
-]
-
-from . import binomials, kl, poisson  # noqa: F401 (they register their formulas)
-from ..tables.finite import Finite
-from ..tables.relaxed import Relaxed, StraightThrough, gumbel_relax
-from .relaxed_multinomial import RelaxedMultinomial
-from .skellam import Skellam
-from ..tables.tilting import tilt
-from ..tables.truncation import truncate
-from ..tables.windows import Certificate, TruncationWarning, Window

@@ -1,138 +1,206 @@
-r"""The closed forms of binomials and negative binomials: trials, and tails by the beta function.
+r"""The binomial, successes among N trials; with one trial, the Bernoulli.
 
 .. math::
     \log p(k) = \log \binom{N}{k} + k \log p + (N - k) \log(1 - p), \qquad
-    \log p(k) = \log \binom{r + k - 1}{k} + k \log p + r \log(1 - p)
+    P(X \ge a) = I_p(a, N - a + 1)
 
-They run in ``float64``: a million times a logarithm, its rounding to ``float32`` would show.
+============  =====================  =====================
+parameter     up                     below
+============  =====================  =====================
+p             (N - z) / (1 - p)      z / p
+logit         (N - z) p              z (1 - p)
+N             p                      z / N
+============  =====================  =====================
+
+One trial more adds a success with probability p, one less removes one with probability z/N.
+Differences of the cost are taken downwards where p > 1/2, so that no small number divides.
 """
 
-__all__: list[str] = []
+__all__ = ["BernoulliLaw", "BinomialLaw"]
 
-from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Binomial, NegativeBinomial
+from torch.distributions import Bernoulli, Binomial, Distribution
+from torch.distributions.kl import register_kl
+from torch.distributions.utils import lazy_property
 
-from .law import Family, Leaving, leaving_trials, register_family
-from ..numerics.tails import (
-    RARE,
-    log1mexp,
-    log_beta_tail,
-    log_success_and_failure,
-    log_sum,
-    times,
-    was_given,
-    widen,
-)
-
-
-class _OfTrials(Family, ABC):
-    """What binomials and negative binomials share: trials, and tails by the beta function."""
-
-    law: Binomial | NegativeBinomial
-
-    def __init__(self, law: Binomial | NegativeBinomial, bounded: bool) -> None:
-        self.total = law.total_count.double().unsqueeze(-1)
-        super().__init__(law, lower=0, upper=self.total if bounded else None)
-        # a million times a logarithm: its rounding to float32 would show in the PMF
-        self.log_p, self.log_1mp = log_success_and_failure(law, torch.float64)
-        self.like = widen(law._param)
-
-    def log_pmf(self, k: Tensor) -> Tensor:
-        return self._log_pmf(k).to(self.like.dtype)
-
-    def log_clipped(self, k: Tensor, first: int | None) -> Tensor:
-        if first is None:
-            return super().log_clipped(k, first)
-        inner = self._log_pmf(k[..., :-1])
-        # 1 - (the rest) keeps ten digits unless the tail is rare, and then few levels are needed
-        below = log_sum(inner).clamp_max(-1e-300)
-        complement = log1mexp(below.masked_fill(below == -torch.inf, -1.0))
-        complement = complement.masked_fill(below == -torch.inf, 0.0)
-        rare = self._log_at_least(k[..., -1:], rare=True)
-        is_rare = (complement < torch.log(torch.tensor(RARE))) | (rare == -torch.inf)
-        return self.join([inner, torch.where(is_rare, rare, complement)])
-
-    def log_at_least(self, a: Tensor) -> Tensor:
-        return self._log_at_least(a, rare=False).to(self.like.dtype)
-
-    @abstractmethod
-    def _log_pmf(self, k: Tensor) -> Tensor: ...
-
-    @abstractmethod
-    def _log_at_least(self, a: Tensor, rare: bool) -> Tensor: ...
+from ..numerics.attach import nonzero
+from ..numerics.tails import log_beta_tail, log_success_and_failure, log_sum, times, widen
+from ..numerics.tracing import any_of, validates
+from ..tables.kl import categorical_kl, log_difference
+from .law import Spec, law_of, register
+from .line import Rates
+from .pmf import BoundaryExpansion
+from .trials import Trials
 
 
-class _Binomial(_OfTrials):
-    def __init__(self, law: Binomial) -> None:
-        super().__init__(law, bounded=True)
+@register(Binomial, "pyro.Binomial")
+class BinomialLaw(Trials):
+    """The record of the binomial."""
+
+    spec = Spec(
+        *("binomial", ("total_count", "probs")),
+        *("an integer total_count >= 0 and 0 <= probs <= 1", Binomial, ("total_count",)),
+    )
+
+    @property
+    def upper(self) -> Tensor | None:
+        return self.total
+
+    @property
+    def rates(self) -> Rates:
+        if self.by_logits:
+            return {"logits": (_logit_up, _logit_below), "total_count": (_logit_more, _share)}
+        return {"probs": (_up, _below), "total_count": (_more, _share)}
+
+    def down(self) -> Tensor:
+        probs: Tensor = self.q.probs
+        return probs.detach() > 0.5
+
+    def draw(self, shape: torch.Size) -> Tensor:
+        with torch.no_grad():
+            full = shape + self.batch_shape
+            total = self.q.total_count.to(self.like.dtype).expand(full)
+            return torch.binomial(total, widen(self.q.probs).expand(full))
+
+    # --------------------------------------------------------------------------- the PMF and tails
 
     def _log_pmf(self, k: Tensor) -> Tensor:
-        inside = self.inside(k)
+        inside, (log_p, log_1mp) = self.inside(k), self.logs
         k = k.double().where(inside, 0.0)
-        rest = self.total - k
+        rest = (self.total - k).where(inside, 0.0)
         choose = torch.lgamma(self.total + 1) - torch.lgamma(k + 1) - torch.lgamma(rest + 1)
-        log_pmf = choose + times(k, self.log_p) + times(rest, self.log_1mp)
+        log_pmf = choose + times(k, log_p) + times(rest, log_1mp)
         return log_pmf.where(inside, -torch.inf)
 
     def _log_at_least(self, a: Tensor, rare: bool) -> Tensor:
-        return log_beta_tail(a, self.total - a + 1, self.log_p, self.log_1mp, rare)
+        return log_beta_tail(a, self.total - a + 1, *self.logs, rare)
 
     def log_at_most(self, a: Tensor) -> Tensor:
-        log_below = log_beta_tail(self.total - a, a + 1, self.log_1mp, self.log_p)
+        log_p, log_1mp = self.logs
+        log_below = log_beta_tail(self.total - a, a + 1, log_1mp, log_p)
         return log_below.where(a >= 0, -torch.inf).to(self.like.dtype)
 
-    def leaving(self) -> Leaving | None:
-        return leaving_trials(self.law, self.total)
+    def boundary_expansion(self) -> BoundaryExpansion | None:
+        """Of trials that never or always succeed: to the first success, or failure."""
+        if self.by_logits:
+            return None
+        p = widen(self.q.probs).unsqueeze(-1)
+        total = self.total.detach().to(p.dtype)
+        full = p == 1
+        here, there = total.where(full, 0.0), torch.where(full, total - 1, 1.0)
+        leaves = total * torch.where(full, 1 - p, p)
+        there = there.clamp_min(0).minimum(total)
+        return BoundaryExpansion(full | (p == 0), here, there, leaves)
+
+    @classmethod
+    def explicit(cls, prior: Any, raw: Tensor, validate: bool | None) -> Distribution:
+        return Binomial(prior.total_count, None, raw, validate)
 
 
-class _NegativeBinomial(_OfTrials):
-    def __init__(self, law: NegativeBinomial) -> None:
-        super().__init__(law, bounded=False)
+@register(Bernoulli, "pyro.Bernoulli")
+class BernoulliLaw(BinomialLaw):
+    """The record of the Bernoulli: one trial, and a table of two atoms."""
+
+    spec = Spec("bernoulli", ("probs",), "0 <= probs <= 1", Bernoulli)
+    size = 2
+    learned_total = False
+
+    @lazy_property
+    def total(self) -> Tensor:
+        return torch.ones_like(self.like, dtype=torch.float64).detach().unsqueeze(-1)
+
+    @property
+    def rates(self) -> Rates:
+        up, below = (_logit_up, _logit_below) if self.by_logits else (_up, _below)
+        one_up = lambda z, x: up(z, x, torch.ones_like(x))  # noqa: E731
+        one_below = lambda z, x: below(z, x, torch.ones_like(x))  # noqa: E731
+        return {"logits" if self.by_logits else "probs": (one_up, one_below)}
+
+    def draw(self, shape: torch.Size) -> Tensor:
+        with torch.no_grad():
+            return torch.bernoulli(widen(self.q.probs).expand(shape + self.batch_shape))
+
+    @lazy_property
+    def logs(self) -> tuple[Tensor, Tensor]:
+        return log_success_and_failure(self.q)
+
+    @lazy_property
+    def pair(self) -> Tensor:
+        """The log-PMF at 0 and 1, ``(*batch, 2)``."""
+        log_p, log_1mp = self.logs
+        return torch.cat([log_1mp, log_p], -1)
+
+    def log_clipped(self, k: Tensor, first: int | None) -> Tensor:
+        return super(Trials, self).log_clipped(k, first)
 
     def _log_pmf(self, k: Tensor) -> Tensor:
-        inside, none = self.inside(k), self.total == 0  # without trials the count is 0
-        k, r = k.double().where(inside, 0.0), self.total.masked_fill(none, 1.0)
-        choose = torch.lgamma(r + k) - torch.lgamma(r) - torch.lgamma(k + 1)
-        log_pmf = choose + times(k, self.log_p) + times(r, self.log_1mp)
-        return log_pmf.masked_fill(none, 0.0).where(inside & ~(none & (k > 0)), -torch.inf)
+        inside = self.inside(k)
+        index = k.where(inside, 0).long().expand(*self.batch_shape, k.shape[-1])
+        return self.pair.gather(-1, index).where(inside, -torch.inf)
 
     def _log_at_least(self, a: Tensor, rare: bool) -> Tensor:
-        return log_beta_tail(a, self.total, self.log_p, self.log_1mp, rare)
+        return log_sum(self.pair.where(torch.arange(2, device=a.device) >= a, -torch.inf))
 
     def log_at_most(self, a: Tensor) -> Tensor:
-        log_below = log_beta_tail(self.total, a + 1, self.log_1mp, self.log_p)
-        return log_below.where(a >= 0, -torch.inf).to(self.like.dtype)
+        return log_sum(self.pair.where(torch.arange(2, device=a.device) <= a, -torch.inf))
 
-    def leaving(self) -> Leaving | None:
-        if was_given(self.law, "logits"):
-            return None
-        p = widen(self.law.probs).unsqueeze(-1)
-        zero = torch.zeros_like(p)
-        return Leaving(p == 0, zero, zero + 1, self.total.to(p.dtype) * p)
-
-    def for_window(self) -> Family:
-        r = self.law.total_count.detach()
-        by_logits = was_given(self.law, "logits")
-        probs, logits = (None, self.law.logits) if by_logits else (self.law.probs, None)
-        return _NegativeBinomial(NegativeBinomial(r.masked_fill(r == 0, 1.0), probs, logits))
-
-    def boundary(self) -> Tensor | None:
-        at_p, none = super().boundary(), self.total == 0
-        return none if at_p is None else at_p | none
-
-    def clipped_pmf(self, k: Tensor, clipped: Tensor) -> Tensor:
-        """Near r = 0, to first order, the logarithmic law: ``r p^k / k``."""
-        pmf, none = super().clipped_pmf(k, clipped), (self.total == 0).to(k.device)
-        term = times(k.clamp_min(1).double(), self.log_p).exp() / k.clamp_min(1)
-        each = (self.total * term).masked_fill((k < 1) | (k == k[..., -1:]), 0.0)
-        rest = -self.total * self.log_1mp - each.sum(-1, keepdim=True)  # all but k = 0
-        each = torch.where(k == k[..., -1:], rest, each)
-        each = torch.where(k == 0, 1 + self.total * self.log_1mp, each)
-        return torch.where(none, each.to(pmf.dtype), pmf)
+    @classmethod
+    def explicit(cls, prior: Any, raw: Tensor, validate: bool | None) -> Distribution:
+        return Bernoulli(None, raw, validate)
 
 
-register_family(Binomial, _Binomial)
-register_family(NegativeBinomial, _NegativeBinomial)
+# ------------------------------------------------------------------------------- rates of the edges
+
+
+def _up(z: Tensor, p: Tensor, n: Tensor) -> Tensor:
+    q = 1 - p
+    return torch.where(q == 0, n, (n - z) / nonzero(q))
+
+
+def _below(z: Tensor, p: Tensor, n: Tensor) -> Tensor:
+    return torch.where(p == 0, n, z / nonzero(p))
+
+
+def _logit_up(z: Tensor, logit: Tensor, n: Tensor) -> Tensor:
+    return (n - z) * torch.sigmoid(logit)
+
+
+def _logit_below(z: Tensor, logit: Tensor, n: Tensor) -> Tensor:
+    return z * torch.sigmoid(-logit)
+
+
+def _more(z: Tensor, p: Tensor, n: Tensor) -> Tensor:
+    return p.expand_as(z)
+
+
+def _logit_more(z: Tensor, logit: Tensor, n: Tensor) -> Tensor:
+    return torch.sigmoid(logit).expand_as(z)
+
+
+def _share(z: Tensor, parameter: Tensor, n: Tensor) -> Tensor:
+    return z / nonzero(n)
+
+
+@register_kl(Binomial, Binomial)
+def _kl(q: Binomial, p: Binomial) -> Tensor:
+    """Torch has the case of equal counts; this one has all (+inf where ``q`` can exceed ``p``).
+
+    Unequal counts need a table whose size is a number to be read: without validation, and under a
+    compiler, they are NaN.
+    """
+    log_q, log_1mq = log_success_and_failure(q)
+    log_p, log_1mp = log_success_and_failure(p)
+    n_q, n_p = q.total_count, p.total_count
+    mean = q.mean.unsqueeze(-1)
+    rest = n_q.unsqueeze(-1) - mean
+    same = times(mean, log_difference(log_q, log_p))
+    same = same + times(rest, log_difference(log_1mq, log_1mp))
+    if not validates(vars(q).get("_validate_args")) or not any_of(n_q != n_p):
+        return same.squeeze(-1).where(n_q == n_p, torch.nan)
+    last = int(n_q.max()) if n_q.numel() else 0
+    k = torch.arange(last + 1, device=n_q.device)
+    exact = categorical_kl(law_of(q).log_pmf(k), law_of(p).log_pmf(k))
+    return torch.where(n_q == n_p, same.squeeze(-1), exact)

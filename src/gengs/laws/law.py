@@ -1,269 +1,281 @@
-r"""What a truncation asks of a law: its log-PMF on integers and the logarithms of its two tails.
+r"""What gengs knows of a distribution: one record, one registry, one identity test.
 
-==================  =================================  ==========================================
-law                 log PMF                            :math:`P(X \ge a)`
-==================  =================================  ==========================================
-Poisson             k log λ - λ - lnΓ(k + 1)           incomplete gamma function
-Geometric           k log(1 - p) + log p               (1 - p)^a
-Binomial            log C(N, k) + ...                  incomplete beta function
-NegativeBinomial    log C(r + k - 1, k) + ...          incomplete beta function
-anything else       the law's own ``log_prob``         sum of its terms (see ``tails.py``)
-==================  =================================  ==========================================
+A :class:`Law` is the record of one distribution object. Its file, its *room*, holds everything that
+is known of that distribution: support, stable log-PMF and tails, how a draw moves with each
+parameter, its neighbours, its table, how it relaxes, its name on the command line. The base class
+has defaults that need a ``log_prob`` on integers and nothing else.
 
-:func:`family_of` finds the row for a law. All shapes have one trailing dimension for the integers:
-parameters are ``(*batch, 1)``, ``k`` is ``(n,)`` or ``(*batch, n)``. Formulas that cancel in
-``float32`` (log-gammas of large numbers) run in ``float64`` inside.
+**Couplings and strategies.** When a parameter :math:`\theta_i` moves, probability flows along edges
+from value to value, :math:`\phi_i(z \to z')` per unit of :math:`\theta_i`, and exactly
 
-**Boundaries.** At a rate of 0, or a probability of 0 or 1, a count is sure, and the derivative of
-an expectation is one-sided. To first order the law leaves its sure value :math:`c` for a neighbour
-:math:`c'` with a probability :math:`\varepsilon` (the rate; N p; N (1 - p); r p):
-:math:`\pi = (1 - \varepsilon) \delta_c + \varepsilon \delta_{c'}`. The log-PMF has no derivative
-there, so a table of probabilities takes this form instead (:meth:`Family.leaving`).
+.. math::
+    \partial_i E f = \sum_{z \to z'} \phi_i(z \to z')\, (f(z') - f(z)).
+
+A record is a choice of edges (the coupling): for counts the line, for vectors one ball that changes
+its box. What is done with a difference is the strategy. Two need the record:
+
+- **mid** (:meth:`Law.attach`): the trapezoid rule on each edge at the drawn value,
+  :math:`dz/d\theta_i = \tfrac12 \sum_{z'} [\mathrm{out}\,(z' - z) + \mathrm{in}\,(z - z')]`, with
+  the rates :math:`\mathrm{out} = \phi_i(z \to z') / p(z)`,
+  :math:`\mathrm{in} = \phi_i(z' \to z) / p(z)`;
+- **differences** (:meth:`Law.neighbour`): one edge of the drawn value with a weight that makes
+  :math:`w\,(f(z') - f(z))` an unbiased gradient. Mid plus the error of the trapezoid rule, measured
+  on that edge, is unbiased too (``debias=``).
+
+**One identity test.** A subclass of ``Poisson`` with a ``sample`` or a ``log_prob`` of its own is
+another distribution: :func:`law_of` gives it the record of its parent only where it inherits both.
+Otherwise it is known by its ``log_prob`` (:mod:`gengs.laws.by_log_prob`).
+
+References:
+    | Automatic Differentiation of Programs with Discrete Randomness (Arya et al., 2022),
+    | https://arxiv.org/abs/2210.08572 (smoothed couplings)
 """
 
 from __future__ import annotations
 
-__all__ = ["Family", "Leaving", "family_of", "leaving_trials", "register_family"]
+__all__ = ["Law", "Spec", "base_of", "law_of", "records", "register"]
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
-from torch.distributions import (
-    Bernoulli,
-    Categorical,
-    Distribution,
-    Geometric,
-)
-from torch.distributions.utils import lazy_property
+from torch.distributions import Distribution, Independent
 
-from ..tables.supports import integer_support
-from ..numerics.tails import (
-    log1mexp,
-    log_success_and_failure,
-    log_sum,
-    log_sum_above,
-    log_sum_below,
-    safe_log,
-    times,
-    was_given,
-    widen,
-)
-from ..numerics.tracing import tensors_of
-
-# ---------------------------------------------------------------------------------- any law, asked
+from ..numerics.gumbel_softmax import Temperature, relaxed_value
+from ..numerics.inverse_cdf import antithetic_uniforms
+from ..numerics.tracing import validates
+from ..tables.finite import Finite
+from ..tables.parameter_checks import check_parameters
+from ..tables.truncated import Truncated
+from ..tables.windows import window_for_all, window_of_support
+from .pmf import PMF
 
 
 @dataclass(frozen=True)
-class Leaving:
-    """To first order in the parameter, where a sure count goes; all of shape ``(*batch, 1)``."""
+class Spec:
+    """How a distribution is written on the command line: ``binomial(20, 0.3)``."""
 
-    sure: Tensor  # which elements are at a boundary of their parameter
-    here: Tensor  # their sure value
-    there: Tensor  # the neighbour they leave it for
-    with_probability: Tensor  # which is 0 and has a derivative
+    name: str
+    """Its name, in lower case, with hyphens."""
+    fields: tuple[str, ...]
+    """Its parameters, in order."""
+    expects: str
+    """What it expects of them, for an error message."""
+    make: Callable[..., Distribution]
+    """From tensors by field name (and ``validate_args``) to the distribution."""
+    constant: tuple[str, ...] = ()
+    """Fields that get no gradient."""
+    vectors: tuple[str, ...] = ()
+    """Fields that are lists of numbers."""
 
 
-class Family:
-    """A law on integers. This class asks the law itself; subclasses know closed forms.
+class Law(PMF):
+    """The record of one distribution object; a room subclasses it.
 
-    ``lower`` is its smallest integer, ``upper`` has the largest, ``(*batch, 1)``; or ``None``.
+    Args:
+        q: The distribution, without ``Independent`` around it.
     """
 
-    looks = False  # whether its formulas take a look at the data, which is for when a law is made
+    spec: ClassVar[Spec | None] = None
+    """Its name and parameters on the command line."""
+    compound: bool = False
+    """Whether it is drawn in stages: a plain draw does not tell what they drew."""
+    traces_sample: bool = False
+    """Whether a :func:`gengs.differentiable` block follows the draws inside ``sample()``."""
+    has_pmf: bool = True
+    """Whether the probabilities of its draws are known."""
+    one_sided_differences: bool = True
+    """Whether :meth:`neighbour` has the one-sided derivative at a boundary."""
 
-    def __init__(self, law: Distribution, lower: int | None = None, upper: Tensor | None = None):
-        self.law, self.lower, self.upper = law, lower, upper
-        self.batch_shape = torch.Size(law.batch_shape)  # other libraries' laws may have a tuple
-        self.probs: Tensor | None = None  # a whole table of probabilities that was given as such
+    cuts_table: bool = False
+    """Whether a truncation may cut it although it is a table already."""
 
-    @lazy_property
-    def like(self) -> Tensor:
-        """A tensor with the floating type and the device of the log-probabilities."""
-        device = next((tensor.device for _, _, tensor in tensors_of(self.law)), None)
-        lowest = float(self.lower or 0)
-        at = torch.full(self.batch_shape, lowest, dtype=torch.float32, device=device)
-        return widen(self.law.log_prob(at).detach())
+    # ------------------------------------------------------------------------------------- tables
 
-    def log_pmf(self, k: Tensor) -> Tensor:
-        """``log P(X = k)``, ``-inf`` outside the support."""
-        inside = self.inside(k)
-        # in the law's own precision: the log-gamma of a float32 count is a float32 number
-        values = k.to(self.like.dtype).where(inside, float(self.lower or 0))
-        values = values.expand(*self.batch_shape, k.shape[-1])
-        log_pmf = self.law.log_prob(values.movedim(-1, 0)).movedim(0, -1)
-        return log_pmf.where(inside, -torch.inf).to(self.like.dtype)
-
-    def log_at_least(self, a: Tensor) -> Tensor:
-        """``log P(X >= a)``."""
-        return log_sum_above(self.log_pmf, a, self.lower)
-
-    def log_at_most(self, a: Tensor) -> Tensor:
-        """``log P(X <= a)``."""
-        return log_sum_below(self.log_pmf, a, self.lower)
-
-    def log_clipped(self, k: Tensor, first: int | None) -> Tensor:
-        """The log-PMF of ``clip(X, k[0], k[-1])``; ``first`` is ``k[0]`` if no mass lies before."""
-        parts = [self.log_pmf(k[..., int(first is None) : -1]), self.log_at_least(k[..., -1:])]
-        return self.join(parts if first is not None else [self.log_at_most(k[..., :1]), *parts])
-
-    def join(self, parts: Sequence[Tensor]) -> Tensor:
-        """Parts of a table, ``(*batch, n)`` together, atoms first in memory, in one type."""
-        atoms = [part.expand(*self.batch_shape, part.shape[-1]).movedim(-1, 0) for part in parts]
-        return torch.cat(atoms).to(self.like.dtype).movedim(0, -1)
-
-    def leaving(self) -> Leaving | None:
-        """Where sure counts go; ``None`` for a law whose parameters have no such boundary."""
+    def whole_table(self, validate: bool) -> Finite | None:
+        """All values as atoms, for a law that is a table already; ``None`` for others."""
         return None
 
-    def boundary(self) -> Tensor | None:
-        """Which parameters lie on a boundary, ``(*batch, ...)``; ``None`` where none can."""
-        if self.probs is not None:
-            return self.probs == 0
-        leaving = self.leaving()
-        return None if leaving is None else leaving.sure
+    def table(self, tolerance: float = 1e-6) -> Finite:
+        """All values as atoms, or a truncation that loses at most ``tolerance`` of the mass."""
+        validate = validates(vars(self.q).get("_validate_args"))
+        whole = self.whole_table(validate)
+        if whole is not None:
+            return whole
+        if self.size is not None:
+            if validate:
+                check_parameters(self.q)
+            return Truncated(self, window_of_support(self), validate)
+        check_parameters(self.q)  # to choose a window is to read them anyway
+        return Truncated(self, window_for_all(self.for_window(), tolerance), validate)
 
-    def clipped_pmf(self, k: Tensor, clipped: Tensor) -> Tensor:
-        """The PMF of ``clip(X, k[0], k[-1])``; at a boundary to first order, so that it moves.
+    def relax(
+        self,
+        temperature: Temperature,
+        shape: torch.Size,
+        hard: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Relaxed values ``(*shape, *batch, *event)``; by default of its table."""
+        table = self.table()
+        if isinstance(temperature, Tensor) and temperature.dim():
+            batch = torch.broadcast_shapes(table.batch_shape, temperature.shape)
+            table = table if batch == table.batch_shape else table.expand(batch)
+        return relaxed_value(table, temperature, shape, hard, generator)
 
-        ``clipped`` is its logarithm, ``(*batch, n)``, which does not move there.
+    # -------------------------------------------------------------------------------------- draws
+
+    def draw(self, shape: torch.Size) -> Tensor:
+        """Exact draws, ``(*shape, *batch, *event)``, without a gradient in the parameters."""
+        with torch.no_grad():
+            drawn: Tensor = self.q.sample(shape)
+        return drawn
+
+    def attach(self, z: Tensor) -> Tensor:
+        """The draw ``z`` with the mid-rule gradient in every parameter; by default of its table."""
+        return law_of(self.table()).attach(z)
+
+    def rsample(
+        self, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
+    ) -> Tensor:
+        """Exact draws that carry the mid-rule gradient.
+
+        Args:
+            shape: The sample shape.
+            bridge: Whether a draw may move across rare atoms between likely ones. Without it,
+                draws move between neighbours only, and so do the stages of a mixture.
+            antithetic: Whether draws come in stratified pairs ``(u, 1 - u)``.
         """
-        if self.probs is not None:
-            values = torch.arange(self.probs.shape[-1], device=k.device)
-            first, last = k[..., :1], k[..., -1:]
-            index = k.long().clamp(0, len(values) - 1).expand(*self.batch_shape, k.shape[-1])
-            pmf = self.probs.gather(-1, index).where(self.inside(k), 0.0)
-            below = self.probs.where(values < first, 0.0).sum(-1, keepdim=True)
-            above = self.probs.where(values > last, 0.0).sum(-1, keepdim=True)
-            return pmf + below.where(k == first, 0.0) + above.where(k == last, 0.0)
-        leaving = self.leaving()
-        if leaving is None:
-            return clipped.exp()
-        first, last = k[..., :1], k[..., -1:]
-        here = k == leaving.here.maximum(first).minimum(last)
-        there = k == leaving.there.maximum(first).minimum(last)
-        leaves = leaving.with_probability
-        return torch.where(leaving.sure, here * (1 - leaves) + there * leaves, clipped.exp())
+        return law_of(self.table()).rsample(shape, bridge=bridge, antithetic=antithetic)
 
-    def for_window(self) -> Family:
-        """A law whose bulk is where this one's is, or will be: what a window is chosen for."""
-        return self
+    def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
+        """One edge of each draw: the neighbour ``z'``, and the weight of ``f(z') - f(z)``.
 
-    def inside(self, k: Tensor) -> Tensor:
-        """Which integers belong to the support."""
-        inside = k == k.round()
-        if self.lower is not None:
-            inside = inside & (k >= self.lower)
-        return inside if self.upper is None else inside & (k <= self.upper)
+        The weight, ``(*shape, *batch)``, is a tensor whose *gradient* is the rate of the edge over
+        the chance of choosing it, so that it flows into the parameters.
+        """
+        return law_of(self.table()).neighbour(z, validate)
 
-    def centre_and_spread(self) -> tuple[Tensor, Tensor]:
-        """Where to start to look for the bulk of the mass, and with which step; ``(*batch, 1)``."""
-        at = torch.zeros(*self.batch_shape, 1, dtype=torch.float64, device=self.like.device)
+    def quantile(self, u: Tensor) -> Tensor:
+        """The smallest integers with ``P(X <= k) >= u``, ``(*shape, *batch)``, by bisection."""
+        if self.q.event_shape:
+            raise TypeError(f"{type(self.q).__name__} draws vectors, and has no quantiles.")
+        with torch.no_grad():
+            target = u.log().reshape(-1, *self.batch_shape).movedim(0, -1)  # (*batch, S)
+            centre, spread = self.centre_and_spread()
+            # beyond 45 spreads lies less than any float64 uniform can reach, for laws with a spread
+            reach = 45 * spread + 100
+            low, high = (centre - reach).expand_as(target), (centre + reach).expand_as(target)
+            if self.lower is not None:
+                low = low.clamp_min(self.lower - 1.0)
+            if self.upper is not None:
+                high = high.minimum(self.upper.to(high))
+            for _ in range(64):
+                middle = ((low + high) / 2).floor()
+                enough = self.log_at_most(middle) >= target
+                low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
+            return high.movedim(-1, 0).reshape(u.shape).to(self.like.dtype)
+
+    def antithetic(self, shape: torch.Size) -> Tensor:
+        """Exact draws in stratified pairs, ``(*shape, *batch)``, without a gradient."""
+        return self.quantile(antithetic_uniforms(shape, self.batch_shape, self.like.device))
+
+    # ---------------------------------------------------------------------------------- estimators
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """The log-probability of draws of this law."""
+        return self.q.log_prob(value)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean, differentiable; of the table where the law has none."""
         try:
-            mean, spread = self.law.mean.unsqueeze(-1) + at, self.law.stddev.unsqueeze(-1) + at
+            mean: Tensor = self.q.mean
         except NotImplementedError:
-            return at + (self.lower or 0), at + 1
-        usable = torch.isfinite(mean) & torch.isfinite(spread)
-        return mean.detach().where(usable, 0.0).round(), spread.detach().where(usable, 1.0) + 1
+            mean = self.table().mean
+        return mean
+
+    @property
+    def learned_total(self) -> bool:
+        """Whether a number of trials requires a gradient."""
+        return False
+
+    @classmethod
+    def explicit(cls, prior: Distribution, raw: Tensor, validate: bool | None) -> Any:
+        """A distribution of the prior's family whose parameter is made of raw numbers."""
+        raise TypeError(
+            f"{type(prior).__name__} has no explicit posterior of one number for each latent."
+        )
 
 
-# -------------------------------------------------------------------------------- the closed forms
+# ----------------------------------------------------------------------------------- the registry
+
+_RECORDS: dict[type | str, type[Law]] = {}
+"""By class, or by ``package.Name`` for classes of packages that need not be installed."""
+
+R = TypeVar("R", bound=type[Law])
 
 
-class _Geometric(Family):
-    def __init__(self, law: Geometric) -> None:
-        super().__init__(law, lower=0)
-        self.law: Geometric = law
-        self.log_p, self.log_1mp = log_success_and_failure(law)
-        self.like = self.log_p
+def register(*kinds: type[Distribution] | str) -> Callable[[R], R]:
+    """Let gengs know a distribution: a decorator for its record, as torch's ``register_kl``.
 
-    def log_pmf(self, k: Tensor) -> Tensor:
-        log_pmf = times(k.to(self.log_p.dtype), self.log_1mp) + self.log_p
-        return log_pmf.where(self.inside(k), -torch.inf)
+    Args:
+        kinds: The classes that the record is for; ``"package.Name"`` for those of a package that
+            need not be installed.
 
-    def log_at_least(self, a: Tensor) -> Tensor:
-        return times(a.to(self.log_p.dtype).clamp_min(0), self.log_1mp)
-
-    def log_at_most(self, a: Tensor) -> Tensor:
-        log_above = self.log_at_least(a + 1)
-        all_above, all_below = log_above == 0, log_above == -torch.inf
-        log_below = log1mexp(log_above.masked_fill(all_above | all_below, -1.0))
-        return log_below.masked_fill(all_above, -torch.inf).masked_fill(all_below, 0.0)
-
-    def leaving(self) -> Leaving | None:
-        if was_given(self.law, "logits"):
-            return None
-        p = widen(self.law.probs).unsqueeze(-1)
-        zero = torch.zeros_like(p)
-        return Leaving(p == 1, zero, zero + 1, 1 - p)
-
-
-def leaving_trials(law: Distribution, total: Tensor) -> Leaving | None:
-    """Of trials that never or always succeed: to the first success, or failure."""
-    if was_given(law, "logits"):
-        return None
-    p = widen(law.probs).unsqueeze(-1)  # type: ignore[attr-defined]
-    total = total.detach().to(p.dtype)
-    full = p == 1
-    here, there = total.where(full, 0.0), torch.where(full, total - 1, 1.0)
-    leaves = total * torch.where(full, 1 - p, p)
-    return Leaving(full | (p == 0), here, there.clamp_min(0).minimum(total), leaves)
-
-
-class _Table(Family):
-    """A law that is a table already: Bernoulli and Categorical."""
-
-    def __init__(self, law: Bernoulli | Categorical) -> None:
-        given = was_given(law, "logits")
-        if isinstance(law, Bernoulli):
-            log_p, log_1mp = log_success_and_failure(law)
-            table = torch.cat([log_1mp, log_p], -1)
-        else:
-            table = widen(law.logits) if given else safe_log(widen(law.probs))
-            if table.dtype != law._param.dtype:  # half precision was normalised to three digits
-                table = table - table.logsumexp(-1, keepdim=True)
-        last = torch.full_like(table[..., :1].detach(), table.shape[-1] - 1)
-        super().__init__(law, lower=0, upper=last)
-        self.table = self.like = table
-        if not isinstance(law, Bernoulli) and not given:
-            self.probs = widen(law.probs)
-            if self.probs.dtype != law.probs.dtype:
-                self.probs = self.probs / self.probs.sum(-1, keepdim=True)
-
-    def log_pmf(self, k: Tensor) -> Tensor:
-        inside = self.inside(k)
-        index = k.where(inside, 0).long().expand(*self.batch_shape, k.shape[-1])
-        return self.table.gather(-1, index).where(inside, -torch.inf)
-
-    def log_at_least(self, a: Tensor) -> Tensor:
-        k = torch.arange(self.table.shape[-1], device=a.device)
-        return log_sum(self.table.where(k >= a, -torch.inf))
-
-    def log_at_most(self, a: Tensor) -> Tensor:
-        k = torch.arange(self.table.shape[-1], device=a.device)
-        return log_sum(self.table.where(k <= a, -torch.inf))
-
-    def leaving(self) -> Leaving | None:
-        one = torch.ones_like(self.upper)  # type: ignore[arg-type]
-        return leaving_trials(self.law, one) if isinstance(self.law, Bernoulli) else None
-
-
-_FAMILIES: dict[type[Distribution], Callable[..., Family]] = {Geometric: _Geometric}
-_FAMILIES |= {Bernoulli: _Table, Categorical: _Table}
-
-
-def register_family(law: type[Distribution], family: Callable[..., Family]) -> None:
-    """Let :func:`family_of` know the closed forms of one more law."""
-    _FAMILIES[law] = family
-
-
-def family_of(law: Distribution) -> Family:
-    """The family of a law; a law without a row of its own is asked for its ``log_prob``.
-
-    So is a subclass with a ``log_prob`` of its own: it may be another law.
+    Example:
+        >>> from torch.distributions import Poisson
+        >>> class Photons(Poisson):  # draws and weighs as its parent does not
+        ...     def sample(self, sample_shape=torch.Size()):
+        ...         return super().sample(sample_shape)
+        >>> @register(Photons)
+        ... class PhotonsLaw(type(law_of(Poisson(1.0)))):
+        ...     pass
     """
-    for known, family in _FAMILIES.items():
-        if isinstance(law, known) and type(law).log_prob is known.log_prob:
-            return family(law)
-    return Family(law, *integer_support(law))
+
+    def enter(record: R) -> R:
+        for kind in kinds:
+            known = isinstance(kind, str) or (
+                isinstance(kind, type) and issubclass(kind, Distribution)
+            )
+            if not known:
+                raise TypeError(f"register expects classes of distributions, but got {kind!r}.")
+            _RECORDS[kind] = record
+        return record
+
+    return enter
+
+
+def records() -> Iterator[type[Law]]:
+    """All records, each once, in the order of their registration."""
+    return iter(dict.fromkeys(_RECORDS.values()))
+
+
+def base_of(q: Any) -> Any:
+    """The distribution without the dimensions that ``Independent`` declares as an event."""
+    while isinstance(q, Independent):
+        q = q.base_dist
+    return q
+
+
+def law_of(q: Distribution) -> Law:
+    """The record of a distribution: the one answer to "is this really a Poisson?".
+
+    The nearest registered class among its ancestors counts if ``sample`` and ``log_prob`` are that
+    class's own; the last ancestor, ``Distribution``, is known by its ``log_prob``.
+    """
+    q = base_of(q)
+    kind = type(q)
+    for cls in kind.__mro__:
+        record = _RECORDS.get(cls)
+        if record is None:
+            record = _RECORDS.get(f"{cls.__module__.partition('.')[0]}.{cls.__name__}")
+        if record is not None and (cls is Distribution or _inherits(kind, cls)):
+            return record(q)
+    raise TypeError(f"expected a torch distribution, but got {kind.__name__}.")
+
+
+def _inherits(kind: Any, cls: Any) -> bool:
+    return kind.sample is cls.sample and kind.log_prob is cls.log_prob

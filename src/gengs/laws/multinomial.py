@@ -7,34 +7,35 @@ While they are few, its :math:`\binom{N + m - 1}{m - 1}` outcomes are atoms, vec
     z_1 \sim \mathrm{Bin}(N, p_1), \quad
     z_2 \mid z_1 \sim \mathrm{Bin}\Big(N - z_1, \frac{p_2}{1 - p_1}\Big), \quad \dots
 
-whose links are relaxed one after the other (:class:`RelaxedMultinomial`): the cost is linear in
-:math:`N m`.
+whose links are relaxed one after the other (:mod:`gengs.laws.relaxed_multinomial`): the cost is
+linear in :math:`N m`. A draw moves as one ball changes its box (:mod:`gengs.laws.boxes`).
 """
 
-from __future__ import annotations
-
 __all__ = [
-    "OneHot",
+    "MultinomialLaw",
     "enumerate_multinomial",
     "explodes",
     "multinomial_log_pmf",
-    "multinomial_logits",
     "multinomial_probs",
     "number_of_outcomes",
 ]
 
 import math
 from itertools import combinations
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Categorical, Multinomial, OneHotCategorical
-from torch.types import _size
+from torch.distributions import Multinomial
+from torch.distributions.kl import register_kl
 
-from ..tables.finite import Finite
+from ..numerics.gumbel_softmax import Temperature
 from ..numerics.tails import safe_log, times, was_given, widen
-from ..numerics.tracing import require_memory, set_shapes
+from ..numerics.tracing import require_memory
+from ..tables.finite import Finite
+from ..tables.kl import categorical_kl
+from .boxes import attach_counts, move_ball
+from .law import Law, register
+from .relaxed_multinomial import relax_multinomial
 
 MOST_OUTCOMES = 100_000
 """Past this many outcomes enumeration refuses, and the chain takes over."""
@@ -58,8 +59,8 @@ def enumerate_multinomial(law: Multinomial) -> tuple[Tensor, Tensor]:
     if explodes(law):
         raise ValueError(
             f"Multinomial(total_count={total}) on {boxes} categories has {outcomes} outcomes, too "
-            f"many to enumerate (at most {MOST_OUTCOMES}); use gumbel_relax or RelaxedMultinomial, "
-            "which chain conditional binomials."
+            f"many to enumerate (at most {MOST_OUTCOMES}); use rsample, or gumbel_relax, which chains "
+            "conditional binomials."
         )
     require_memory(law.batch_shape, outcomes, log_p.dtype, log_p.device)
     atoms = compositions(total, boxes).to(device=log_p.device, dtype=log_p.dtype)
@@ -73,21 +74,17 @@ def multinomial_log_pmf(counts: Tensor, log_p: Tensor, total: int) -> Tensor:
     return log_power + choose.to(log_p.dtype)
 
 
-def multinomial_probs(law: Multinomial | OneHotCategorical) -> tuple[Tensor, Tensor]:
+def multinomial_probs(law: Multinomial) -> tuple[Tensor, Tensor]:
     """Probabilities of the boxes and their logarithms, without the clamp torch puts on them."""
     categorical = law._categorical
     if was_given(categorical, "logits"):
-        log_p = multinomial_logits(categorical)
+        log_p = widen(categorical.logits)
+        if log_p.dtype != categorical.logits.dtype:  # of half precision, to all digits
+            log_p = log_p.log_softmax(-1)
         return log_p.exp(), log_p
     probs = widen(categorical.probs)
     probs = probs / probs.sum(-1, keepdim=True)
     return probs, safe_log(probs)
-
-
-def multinomial_logits(law: Categorical) -> Tensor:
-    """Log-probabilities that were given as such; of half precision, normalised to all digits."""
-    log_p = widen(law.logits)
-    return log_p if log_p.dtype == law.logits.dtype else log_p.log_softmax(-1)
 
 
 def compositions(total: int, boxes: int) -> Tensor:
@@ -102,45 +99,65 @@ def compositions(total: int, boxes: int) -> Tensor:
     return torch.cat([before, bars, after], -1).diff(dim=-1) - 1
 
 
-class OneHot(Finite):
-    """A law on the one-hot vectors: weights are values as they are, no atom is multiplied out.
+@register(Multinomial, "pyro.Multinomial")
+class MultinomialLaw(Law):
+    """The record of the multinomial."""
 
-    Its logits are normalised; of ``probs`` that were given, an impossible one is at a boundary.
-    """
+    one_sided_differences = False  # a ball never enters an impossible box
 
-    def __init__(self, logits: Tensor, probs: Tensor | None, validate: bool) -> None:
-        self.made_from = OneHot, (logits, probs, validate), {}
-        self.logits = logits
-        self.event_dim, self.dtype = 1, logits.dtype
-        self.given_probs = probs
-        set_shapes(self, logits.shape[:-1], logits.shape[-1:], validate)
+    def whole_table(self, validate: bool) -> Finite:
+        atoms, log_pmf = enumerate_multinomial(self.q)
+        table = Finite(atoms, logits=log_pmf, event_dim=1, validate_args=validate)
+        if was_given(self.q._categorical, "probs"):
+            # of an impossible box the products themselves, whose derivative is one-sided
+            p = multinomial_probs(self.q)[0].unsqueeze(-2)
+            ways = multinomial_log_pmf(atoms, torch.zeros_like(p.squeeze(-2)), self.q.total_count)
+            direct = ways.exp() * p.pow(atoms).prod(-1)
+            table.given_probs = torch.where((p == 0).any(-1), direct, table.probs)
+        return table
 
-    @property
-    def atoms(self) -> Tensor:  # type: ignore[override]  # made when asked for: n × n numbers
-        return torch.eye(self.num_atoms, dtype=self.logits.dtype, device=self.logits.device)
+    def relax(
+        self,
+        temperature: Temperature,
+        shape: torch.Size,
+        hard: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        if not explodes(self.q):
+            return super().relax(temperature, shape, hard, generator)
+        log_p, total = multinomial_probs(self.q)[1], self.q.total_count
+        return relax_multinomial(log_p, total, temperature, shape, hard, generator)
 
-    def mix(self, weights: Tensor, fixed_atoms: bool = False) -> Tensor:
-        return weights
+    def boundary(self) -> Tensor | None:
+        inner = self.q._categorical
+        return inner.probs == 0 if was_given(inner, "probs") else None
 
-    def at(self, index: Tensor) -> Tensor:
-        # not one_hot, which looks at the indices
-        atom = torch.arange(self.num_atoms, device=index.device)
-        return (index.unsqueeze(-1) == atom).to(self.logits.dtype)
+    def attach(self, z: Tensor) -> Tensor:
+        inner = self.q._categorical
+        n = inner.logits.new_tensor(float(self.q.total_count))
+        if was_given(inner, "logits"):
+            return attach_counts(z, n, logits=inner.logits)
+        return attach_counts(z, n, probs=inner.probs)
 
-    @property
-    def variance(self) -> Tensor:
-        return self.probs * (1 - self.probs)
-
-    def index_of(self, value: Tensor) -> tuple[Tensor, Tensor]:
-        if value.shape[-1:] != self.event_shape:
-            raise ValueError(
-                f"expected one-hot vectors of length {self.num_atoms}, "
-                f"but got shape {tuple(value.shape)}."
+    def rsample(
+        self, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
+    ) -> Tensor:
+        if antithetic:
+            raise TypeError(
+                "antithetic draws need an order of the outcomes, and the counts of a Multinomial "
+                "have none; draw independent ones."
             )
-        index = value.argmax(-1)
-        return index, (self.at(index) == value).all(-1)
+        return self.attach(self.draw(shape))
 
-    def expand(self, batch_shape: _size, _instance: Any = None) -> OneHot:
-        shape = (*batch_shape, self.num_atoms)
-        probs = None if self.given_probs is None else self.given_probs.expand(shape)
-        return OneHot(self.logits.expand(shape), probs, self._validate_args)
+    def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
+        return move_ball(z, z.new_tensor(float(self.q.total_count)), multinomial_probs(self.q)[1])
+
+
+@register_kl(Multinomial, Multinomial)
+def _kl(q: Multinomial, p: Multinomial) -> Tensor:
+    if q.total_count != p.total_count:
+        raise ValueError(
+            "kl_divergence of two Multinomials expects equal total_count, but got "
+            f"{q.total_count} and {p.total_count}."
+        )
+    return q.total_count * categorical_kl(multinomial_probs(q)[1], multinomial_probs(p)[1])

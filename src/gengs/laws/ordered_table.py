@@ -30,7 +30,7 @@ beyond the median takes the one that leaves the atoms before it alone, any other
 draw from a tail would otherwise divide the rounding errors of the bulk by its own probability.
 """
 
-__all__ = ["NOT_TWICE", "VALLEY", "midcdf_from_table", "move_in_table", "stratified_uniforms"]
+__all__ = ["NOT_TWICE", "attach_in_table", "draw_from_table", "step_in_table"]
 
 from typing import Any
 
@@ -39,7 +39,7 @@ from torch import Tensor
 from torch.nn.functional import threshold
 
 from ..tables.finite import Finite
-from ..numerics.inverse_cdf import inverse_cdf_index, pick
+from ..numerics.inverse_cdf import antithetic_uniforms, inverse_cdf_index, pick
 from ..numerics.tails import atoms_first
 from ..numerics.once_differentiable import OnceDifferentiable
 
@@ -52,17 +52,24 @@ NOT_TWICE = (
 )
 
 
-def midcdf_from_table(law: Finite, shape: torch.Size, valley: float = VALLEY) -> Tensor:
+def draw_from_table(
+    law: Finite, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
+) -> Tensor:
     """Draws from a law on ordered scalar atoms that carry the mid-CDF gradient.
 
     Args:
         law: Scalar atoms, in any order, with any gaps.
         shape: The sample shape.
-        valley: The factor 0.01 above; 0 bridges impossible atoms only.
+        bridge: Whether valleys are bridged; otherwise impossible atoms only.
+        antithetic: Whether draws come in stratified pairs.
     """
-    atoms, probs = _in_order(law)
-    fixed = probs.detach()
-    uniforms = stratified_uniforms(shape, law.batch_shape, probs.device)
+    atoms, probs = law.in_order()
+    fixed, valley = probs.detach(), VALLEY if bridge else 0.0
+    if antithetic:
+        uniforms = antithetic_uniforms(shape, law.batch_shape, probs.device)
+    else:
+        wide = torch.float32 if probs.device.type == "mps" else torch.float64
+        uniforms = torch.rand(shape + law.batch_shape, dtype=wide, device=probs.device)
     index = inverse_cdf_index(fixed, shape, uniforms=uniforms)
     z = (
         pick(atoms, index)
@@ -74,31 +81,12 @@ def midcdf_from_table(law: Finite, shape: torch.Size, valley: float = VALLEY) ->
     return _FollowTable.apply(z, probs, index, uniforms > 0.5, atoms.detach(), valley)
 
 
-def stratified_uniforms(shape: torch.Size, batch: torch.Size, device: torch.device) -> Tensor:
-    """Uniforms of shape ``shape + batch``, stratified over ``shape`` for each batch element.
-
-    They cover [0, 1) more evenly than independent ones: each coordinate gets its own Latin
-    hypercube, in antithetic pairs (u, 1 - u). Every single uniform is uniform, so every draw made
-    from one is exact, while averages vary less.
-    """
-    wide = torch.float32 if device.type == "mps" else torch.float64
-    draws = shape.numel()
-    if draws <= 1:
-        return torch.rand(shape + batch, dtype=wide, device=device)
-    pairs = (draws + 1) // 2
-    # a random order of the strata for each element: argsort of uniforms
-    strata = torch.rand((pairs, *batch), device=device).argsort(0)
-    u = (strata + torch.rand((pairs, *batch), dtype=wide, device=device)) / pairs
-    both = torch.cat([u, 1 - u]).clamp_max(1 - torch.finfo(wide).eps)
-    return both[:draws].reshape(shape + batch)
-
-
-def move_in_table(law: Finite, z: Tensor) -> Tensor:
+def attach_in_table(law: Finite, z: Tensor) -> Tensor:
     """Draws that were made by other means, ``(*sample, *batch)``, moving with ``law``.
 
     A draw outside of the atoms (of a law that was truncated to them) moves as the nearest one.
     """
-    atoms, probs = _in_order(law)
+    atoms, probs = law.in_order()
     fixed, last = probs.detach(), law.num_atoms - 1
     index = (atoms.detach() < z.unsqueeze(-1)).sum(-1).clamp_max(last)
     nearest = pick(atoms, index)
@@ -107,23 +95,6 @@ def move_in_table(law: Finite, z: Tensor) -> Tensor:
         upper = pick(fixed.cumsum(-1) - fixed / 2, index) > 0.5
         nearest = _FollowTable.apply(nearest, probs, index, upper, atoms.detach(), VALLEY)
     return nearest + beyond
-
-
-def _in_order(law: Finite) -> tuple[Tensor, Tensor]:
-    """The atoms of a law from the least on, and their probabilities."""
-    if law.event_dim:
-        raise TypeError(
-            "the mid-CDF gradient needs atoms that are ordered numbers, but these are vectors "
-            f"(event_dim={law.event_dim}); GenGS, ReinMax and the score-function estimators do "
-            "without an order."
-        )
-    atoms, probs = law.atoms, law.probs
-    if law.certificate is not None:  # a truncation's atoms are in order
-        return atoms, probs
-    atoms, order = atoms.sort(-1)
-    if order.dim() == 1:
-        return atoms, probs.movedim(-1, 0).index_select(0, order).movedim(0, -1)
-    return atoms, probs.gather(-1, order.expand_as(probs))
 
 
 class _FollowTable(torch.autograd.Function):
@@ -194,3 +165,51 @@ def _kept(probs: Tensor, valley: float) -> Tensor:
     sides = torch.minimum(cdf, cdf[-1] - cdf)
     excess = torch.addcmul(probs, sides, probs.amax(0), value=-valley)
     return excess.clamp_min_(0.0).sign_()  # five times as fast as a mask that becomes a number
+
+
+def step_in_table(law: Finite, z: Tensor) -> tuple[Tensor, Tensor]:
+    r"""A neighbour of each draw, and the weight of the difference, with gradient.
+
+    By parts, with :math:`S_k = -\nabla F_k`, :math:`\nabla E f = \sum_k S_k (f(c_{k+1}) - f(c_k))`.
+    A draw :math:`c_k` goes up with probability :math:`\beta_k = \pi_{k-1} / (\pi_{k-1} + \pi_{k+1})`,
+    else down: towards the neighbour that is seldom drawn itself. The gap it crosses gets the weight
+    :math:`S_k / (\pi_k \beta_k + \pi_{k+1} (1 - \beta_{k+1}))`, the inverse of how often it is
+    crossed from either side. So a rare atom between likely ones makes no huge weight, as
+    :math:`S_k / \pi_k` would: always going up had 1.4, 3 and 23 times the variance for twelve
+    normal logits of standard deviation 0.5, 1 and 3.
+    """
+    probs = law.probs
+    atoms = law.atoms.expand_as(probs)
+    # in rising order, forbidden atoms last: they are nobody's neighbour
+    all_atoms = torch.ones((), dtype=torch.bool, device=probs.device)
+    allowed = (all_atoms if law.reachable is None else law.reachable).expand_as(probs)
+    order = atoms.masked_fill(~allowed, torch.inf).argsort(dim=-1, stable=True)
+    atoms, probs, allowed = (x.gather(-1, order) for x in (atoms, probs, allowed))
+    pi = probs.detach().double()
+    edge = torch.zeros_like(pi[..., :1])
+    below, above = torch.cat([edge, pi[..., :-1]], -1), torch.cat([pi[..., 1:], edge], -1)
+    last = ~torch.cat([allowed[..., 1:], edge.bool()], -1)
+    first = torch.arange(pi.shape[-1], device=pi.device) == 0
+    up = torch.where(below + above > 0, below / (below + above), 0.5)
+    up = up.masked_fill(first, 1.0).masked_fill(last, 0.0)  # (*batch, *factors, n)
+    crossed = pi[..., :-1] * up[..., :-1] + pi[..., 1:] * (1 - up[..., 1:])
+    # minus the lower tail is the upper tail, up to a constant; the smaller one rounds less
+    lower = probs.cumsum(-1)[..., :-1]
+    upper = probs.flip(-1).cumsum(-1).flip(-1)[..., 1:]
+    tail = torch.where(lower.detach() <= 0.5, -lower, upper)
+    inverse = (1 / crossed).masked_fill(crossed == 0, 0.0)
+    weight = torch.cat([tail, torch.zeros_like(probs[..., :1])], -1)  # gap n - 1 goes nowhere
+    inverse = torch.cat([inverse, edge], -1).to(probs.dtype)
+
+    law_index, found = law.index_of(z)  # (S, *batch, *factors)
+    shape = (*law_index.shape, pi.shape[-1])
+    k = order.argsort(-1).expand(shape).gather(-1, law_index.unsqueeze(-1))
+    goes_up = torch.rand(k.shape, dtype=pi.dtype, device=pi.device) < up.expand(shape).gather(-1, k)
+    alone = (first & last).expand(shape).gather(-1, k)
+    alone = alone | ~found.unsqueeze(-1)  # a draw beyond a truncation stays where it is
+    gap = k.where(goes_up, k - 1).clamp_min(0)
+    to = torch.where(goes_up, k + 1, k - 1).where(~alone, k)
+    sign = torch.where(goes_up, 1.0, -1.0).masked_fill(alone, 0.0).to(probs.dtype)
+    step = weight.expand(shape).gather(-1, gap) * (sign * inverse.expand(shape).gather(-1, gap))
+    there = atoms.expand(shape).gather(-1, to).where(~alone, z.unsqueeze(-1))
+    return there.squeeze(-1), step.squeeze(-1)

@@ -16,20 +16,21 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["Skellam"]
+__all__ = ["Skellam", "SkellamLaw"]
 
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints
-from torch.distributions.utils import broadcast_all
+from torch.distributions.utils import broadcast_all, lazy_property
 from torch.types import _size
 
-from .law import Family, register_family
-from .poisson import log_poisson_pmf, log_poisson_tail
-from ..numerics.tails import log_sum
+from ..numerics.poisson_tail import log_poisson_pmf, log_poisson_tail
+from ..numerics.tails import log_sum, widen
 from ..numerics.tracing import any_of, inspectable, require_finite, set_shapes, validates
+from .law import Law, Spec, register
+from .poisson import moving_poisson
 
 
 class _Integers(constraints.Constraint):
@@ -125,33 +126,57 @@ def _half_width(peak: Tensor) -> int:
     return int(7 * largest**0.5) + 20 if largest == largest else 1
 
 
-class _SkellamFamily(Family):
-    """What a truncation asks for: the law's own PMF, and tails from those of the two counts."""
+@register(Skellam)
+class SkellamLaw(Law):
+    """Its PMF, tails from those of the two counts, and its stages: one count less the other."""
 
-    looks = True
+    spec = Spec("skellam", ("rate_up", "rate_down"), "rates >= 0", Skellam)
+    data_dependent = True
+    compound = True
+    lower = upper = None
 
-    def __init__(self, law: Skellam) -> None:
-        super().__init__(law)
-        self.rates = law.rate_up.double().unsqueeze(-1), law.rate_down.double().unsqueeze(-1)
-        # a rate of 0 has no derivative in log space; the table gets it to first order
-        self.up, self.down = (torch.where(r == 0, r.detach(), r) for r in self.rates)
-        self.like = law.rate_up.to(torch.promote_types(law.rate_up.dtype, torch.float32))
+    @lazy_property
+    def rates(self) -> tuple[Tensor, Tensor]:
+        """Both rates, ``(*batch, 1)``, in ``float64``."""
+        return self.q.rate_up.double().unsqueeze(-1), self.q.rate_down.double().unsqueeze(-1)
+
+    @lazy_property
+    def fixed_at_zero(self) -> tuple[Tensor, Tensor]:
+        """The rates; one of 0 has no derivative in log space, the table gets it to first order."""
+        up, down = (torch.where(rate == 0, rate.detach(), rate) for rate in self.rates)
+        return up, down
+
+    @lazy_property
+    def like(self) -> Tensor:
+        return widen(self.q.rate_up)
+
+    def rsample(
+        self, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
+    ) -> Tensor:
+        if antithetic:
+            return super().rsample(shape, antithetic=True)
+        full = shape + self.batch_shape
+        up, down = self.q.rate_up.expand(full), self.q.rate_down.expand(full)
+        return moving_poisson(up) - moving_poisson(down)
 
     def log_pmf(self, k: Tensor) -> Tensor:
-        return _log_pmf(k.double(), self.up, self.down).to(self.like.dtype)
+        return _log_pmf(k.double(), *self.fixed_at_zero).to(self.like.dtype)
 
     def log_at_least(self, a: Tensor) -> Tensor:
-        return _log_tail(a, self.up, self.down).to(self.like.dtype)
+        up, down = self.fixed_at_zero
+        return _log_tail(a, up, down).to(self.like.dtype)
 
     def log_at_most(self, a: Tensor) -> Tensor:
-        return _log_tail(-a, self.down, self.up).to(self.like.dtype)
+        up, down = self.fixed_at_zero
+        return _log_tail(-a, down, up).to(self.like.dtype)
 
-    def for_window(self) -> Family:
+    def for_window(self) -> SkellamLaw:
         up, down = (rate.detach().squeeze(-1).clamp_min(0.01) for rate in self.rates)
-        return _SkellamFamily(Skellam(up, down))
+        return SkellamLaw(Skellam(up, down))
 
     def boundary(self) -> Tensor:
-        return (self.up == 0) | (self.down == 0)
+        up, down = self.rates
+        return (up == 0) | (down == 0)
 
     def clipped_pmf(self, k: Tensor, clipped: Tensor) -> Tensor:
         """A rate of 0 that grows moves mass from each integer to the next, to first order."""
@@ -164,9 +189,6 @@ class _SkellamFamily(Family):
             moved = (rate - rate.detach()).to(p.dtype) * slope
             pmf = pmf + moved.where(rate == 0, 0.0)
         return pmf
-
-
-register_family(Skellam, _SkellamFamily)
 
 
 def _log_tail(a: Tensor, up: Tensor, down: Tensor) -> Tensor:

@@ -26,7 +26,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
-from ..tables.finite import Finite
 from .gumbel import log_exponential
 from .tracing import any_of, is_eager, product
 
@@ -35,7 +34,7 @@ Temperature = float | Tensor
 
 
 def relaxed_value(
-    law: Finite,
+    law: Any,  # a gengs.Finite, whose file is above this one
     temperature: Temperature,
     sample_shape: torch.Size = torch.Size(),
     hard: bool = False,
@@ -46,13 +45,17 @@ def relaxed_value(
     shared = not law.event_dim and law.atoms.dim() == 1
     if fixed and shared and not law.atoms.requires_grad and is_eager(law.logits):
         noise = _log_noise(law.logits, sample_shape, generator)
-        return _FusedValue.apply(law.logits, noise, law.atoms.to(noise.dtype), float(temperature))
+        fused: Tensor = _FusedValue.apply(
+            law.logits, noise, law.atoms.to(noise.dtype), float(temperature)
+        )
+        return fused
     weights = relaxed_weights(law.logits, temperature, sample_shape, generator)
     if not hard:
-        return law.mix(weights)
+        mixed: Tensor = law.mix(weights)
+        return mixed
     # learned atoms move with the one that was drawn; the weights' gradient is the relaxed one
-    value = law.mix(weights, fixed_atoms=True)
-    atom = law.at(weights.detach().argmax(-1))
+    value: Tensor = law.mix(weights, fixed_atoms=True)
+    atom: Tensor = law.at(weights.detach().argmax(-1))
     return atom + (value - value.detach())  # exactly the atom: value + (atom - value) rounds
 
 

@@ -142,17 +142,27 @@ class Finite(Distribution):
         r"""The probabilities :math:`\pi`, of shape ``(*batch, n)``."""
         if self.given_probs is not None:
             return self.given_probs
-        if self.certificate is None:
-            return self.logits.exp()
-        return self.certificate.family.clipped_pmf(self.atoms, self.logits)
+        return self.logits.exp()
 
     @property
     def reachable(self) -> Tensor | None:
         """Which atoms the parameters can give probability, ``(*batch, n)``; ``None`` for all."""
-        if self.certificate is not None:
-            family = self.certificate.family
-            return None if family.upper is None else family.inside(self.atoms)
         return self.logits.detach() > -torch.inf if self.given_probs is None else None
+
+    def boundary(self) -> Tensor | None:
+        """Which probabilities are 0 and can become positive; ``None`` where none can."""
+        return None if self.given_probs is None else self.given_probs == 0
+
+    def in_order(self) -> tuple[Tensor, Tensor]:
+        """Scalar atoms from the least on, and their probabilities."""
+        atoms, order = self.atoms.sort(-1)
+        if order.dim() == 1:
+            return atoms, self.probs.movedim(-1, 0).index_select(0, order).movedim(0, -1)
+        return atoms, self.probs.gather(-1, order.expand_as(self.probs))
+
+    def has_atoms_of(self, other: Finite) -> bool:
+        """Whether both are known to have the same atoms, without reading them."""
+        return self.atoms is other.atoms
 
     @property
     def num_atoms(self) -> int:
@@ -287,8 +297,7 @@ class Finite(Distribution):
         shape = (*batch_shape, self.num_atoms)
         table = self.logits.expand(shape)
         law.set_table(self.atoms, table, self.event_dim, self.dtype, self._validate_args)
-        law.certificate = self.certificate
-        if self.certificate is not None or self.given_probs is not None:
+        if self.given_probs is not None:
             law.given_probs = self.probs.expand(shape)
         law.made_from = Finite.expand, (self, batch_shape), {}
         return law

@@ -1,7 +1,6 @@
-r"""The Gumbel-softmax relaxation of a law on finitely many atoms: two laws and a function.
+r"""The Gumbel-softmax relaxation of a law on finitely many atoms: a law and a function.
 
-- :class:`Relaxed`, a law on the simplex;
-- :class:`StraightThrough`, the discrete law, whose draws carry the gradient of its relaxation;
+- :class:`Relaxed`, a law on the simplex, with a density;
 - :func:`gumbel_relax`, a function, for people who only want a value.
 
 .. math::
@@ -24,21 +23,25 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["Relaxed", "StraightThrough", "gumbel_relax"]
+__all__ = ["Relaxed", "gumbel_relax"]
 
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, Independent, Multinomial, constraints
+from torch.distributions import Distribution, constraints
 from torch.types import _size
 
-from .finite import Finite
-from ..numerics.gumbel_softmax import Temperature, check_temperature, relaxed_value, relaxed_weights
-from ..laws.multinomial import explodes
-from ..laws.relaxed_multinomial import RelaxedMultinomial, SameLaw
+from ..laws.law import law_of
+from ..laws.one_hot import OneHot
+from ..numerics.gumbel_softmax import (
+    Temperature,
+    check_temperature,
+    relaxed_value,
+    relaxed_weights,
+)
 from ..numerics.tracing import set_shapes, validates
-from .truncation import as_finite
+from .finite import Finite
 
 
 class Relaxed(Distribution):
@@ -67,7 +70,7 @@ class Relaxed(Distribution):
     def __init__(
         self, temperature: Temperature, law: Distribution, validate_args: bool | None = None
     ) -> None:
-        self.law = law if isinstance(law, Finite) else as_finite(law)
+        self.law = law if isinstance(law, Finite) else law_of(law).table()
         if validates(validate_args) or not isinstance(temperature, Tensor):
             check_temperature(temperature)
         self.temperature = temperature
@@ -147,88 +150,46 @@ class Relaxed(Distribution):
         return f"Relaxed(temperature: {self.temperature}, law: {self.law})"
 
 
-class StraightThrough(SameLaw):
-    r"""A discrete law whose draws carry the gradient of its relaxation.
-
-    Forward :math:`z = c_{\arg\max(\log \pi + g)}`, an exact draw; backward the gradient of
-    :math:`\mathcal{T}(\mathrm{softmax}((\log\pi + g)/\tau))`. In every other respect it is the
-    discrete law: ``log_prob`` of a count is the PMF, ``sample`` gives exact atoms, ``mean`` is the
-    law's. So it drops into any code that asks a distribution for ``rsample``.
-
-    Args:
-        temperature: Of the relaxation that lends its gradient.
-        law: As for :class:`Relaxed`.
-        validate_args: Whether to check the arguments; on by default.
-
-    Example:
-        >>> rate = torch.tensor([2.0, 4.0], requires_grad=True)
-        >>> q = StraightThrough(0.5, torch.distributions.Poisson(rate))
-        >>> z = q.rsample()
-        >>> bool((z == z.round()).all()), q.log_prob(z).shape
-        (True, torch.Size([2]))
-    """
-
-    arg_constraints = {"temperature": constraints.positive}
-    has_rsample = True
-    has_enumerate_support = True
-
-    def __init__(
-        self, temperature: Temperature, law: Distribution, validate_args: bool | None = None
-    ) -> None:
-        self.relaxed = Relaxed(temperature, law, validate_args)
-        super().__init__(temperature, self.relaxed.law, validate_args)
-
-    @constraints.dependent_property(is_discrete=True)
-    def support(self) -> constraints.Constraint:
-        """The atoms."""
-        return self.law.support
-
-    def rsample(self, sample_shape: _size = torch.Size()) -> Tensor:
-        """Exact draws with the relaxed gradient."""
-        return self.relaxed.rsample_value(sample_shape, hard=True)
-
-    def entropy(self) -> Tensor:
-        return self.law.entropy()
-
-    def enumerate_support(self, expand: bool = True) -> Tensor:
-        return self.law.enumerate_support(expand)
-
-    @property
-    def mode(self) -> Tensor:
-        return self.law.mode
-
-
 def gumbel_relax(
-    law: Distribution,
+    law: Distribution | None = None,
     tau: Temperature = 1.0,
     hard: bool = False,
     *,
+    logits: Tensor | None = None,
     dim: int = -1,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    r"""A value drawn from the relaxation of ``law``, differentiable in its parameters.
+    r"""A value drawn from the relaxation of a distribution, differentiable in its parameters.
 
     Args:
-        law: Any discrete law: a :class:`Finite`, or one that is truncated where 1e-6 of its mass
-            lies outside; ``Independent`` of one; a multinomial of any size.
+        law: Any discrete distribution: a :class:`Finite`, or one that is truncated where 1e-6 of
+            its mass lies outside; ``Independent`` of one; a multinomial of any size.
         tau: The temperature.
         hard: Straight-through: an exact draw with the relaxed gradient.
-        dim: Where the last dimension of the result goes, as in ``torch``'s ``gumbel_softmax``.
+        logits: In the place of ``law``: one-hot vectors of these, as in torch's ``gumbel_softmax``.
+        dim: Where the last dimension of the result goes; with ``logits``, the dimension of the
+            categories, as in torch's ``gumbel_softmax``.
         generator: Where the noise comes from.
 
     Returns:
-        A tensor of shape ``law.batch_shape + law.event_shape``.
+        A tensor of shape ``law.batch_shape + law.event_shape``, or of the shape of ``logits``.
 
     Example:
         >>> rate = torch.tensor([0.5, 3.0, 1e4], requires_grad=True)
         >>> gumbel_relax(torch.distributions.Poisson(rate), tau=0.5, hard=True).shape
         torch.Size([3])
+        >>> gumbel_relax(logits=torch.zeros(2, 1024), hard=True).sum(-1)
+        tensor([1., 1.])
     """
-    while isinstance(law, Independent):
-        law = law.base_dist
-    if isinstance(law, Multinomial) and explodes(law):
-        chain = RelaxedMultinomial(tau, law)
-        value = chain.rsample_value(hard=hard, generator=generator)
-    else:
-        value = Relaxed(tau, law).rsample_value(hard=hard, generator=generator)
+    if (law is None) == (logits is None):
+        raise TypeError("gumbel_relax expects a distribution or `logits`, and one of them only.")
+    if logits is not None:
+        law = OneHot(logits=logits.movedim(dim, -1))
+    elif not isinstance(law, Distribution):
+        raise TypeError(
+            f"gumbel_relax expects a torch distribution, but got {type(law).__name__}; of a tensor "
+            "pass logits=."
+        )
+    check_temperature(tau)
+    value = law_of(law).relax(tau, torch.Size(), hard, generator)  # type: ignore[arg-type]
     return value if dim == -1 else value.movedim(-1, dim)

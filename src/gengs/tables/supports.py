@@ -1,9 +1,7 @@
 """Which values a law can give.
 
 torch describes a support as a constraint. A :class:`Finite` law has its atoms (:class:`OneOf`). A
-law that is asked for its ``log_prob`` alone has the integers between two ends: of a mixture those
-of the components, which may end at different integers; of a shifted count torch says that it is
-real.
+law that is asked for its ``log_prob`` alone has the integers between two ends.
 """
 
 from __future__ import annotations
@@ -14,13 +12,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.distributions import (
-    AffineTransform,
-    Distribution,
-    MixtureSameFamily,
-    TransformedDistribution,
-    constraints,
-)
+from torch.distributions import Distribution, constraints
 
 from ..numerics.tracing import any_of, require_finite
 
@@ -40,13 +32,6 @@ def integer_support(law: Distribution) -> Ends:
             f"{tuple(law.event_shape)}; treat its coordinates one by one, or enumerate its atoms "
             "and build a Finite."
         )
-    if isinstance(law, TransformedDistribution):
-        shifted = _shifted(law)
-        if shifted is not None:
-            return shifted
-    if isinstance(law, MixtureSameFamily):
-        first, ends = integer_support(law.component_distribution)
-        return first, None if ends is None else ends.squeeze(-1).amax(-1, keepdim=True)
     try:
         support = law.support
     except (NotImplementedError, AttributeError):
@@ -65,27 +50,11 @@ def integer_support(law: Distribution) -> Ends:
     lower, upper = getattr(support, "lower_bound", None), getattr(support, "upper_bound", None)
     if support is constraints.boolean:
         lower, upper = 0, 1
-    if hasattr(law, "_num_events"):  # a Categorical, whose support is a number of events
-        lower, upper = 0, law._num_events - 1
     least = None if lower is None else int(torch.as_tensor(lower).min())
     if upper is None:
         return least, None
     last = torch.as_tensor(upper, dtype=torch.float64).expand(law.batch_shape)
     return least, last.unsqueeze(-1)
-
-
-def _shifted(law: TransformedDistribution) -> Ends | None:
-    """Of a law of integers plus an integer; ``None`` for any other transformation."""
-    shift = 0
-    for transform in law.transforms:
-        if not isinstance(transform, AffineTransform):
-            return None
-        loc, scale = torch.as_tensor(transform.loc), torch.as_tensor(transform.scale)
-        if not bool((scale == 1).all() & (loc == loc.round()).all() & (loc == loc.min()).all()):
-            return None
-        shift += int(loc.min())
-    lower, upper = integer_support(law.base_dist)
-    return (None if lower is None else lower + shift), (None if upper is None else upper + shift)
 
 
 class OneOf(constraints.Constraint):

@@ -40,9 +40,8 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
-from torch.distributions import Bernoulli, Categorical
 
-from ..laws.law import Family
+from ..laws.pmf import PMF
 from ..numerics.tracing import inspectable, require_memory, tensors_of
 
 
@@ -76,45 +75,45 @@ DEFAULT_ALLOWED = 0.5
 
 
 @torch.no_grad()
-def window_of_mass(family: Family, mass: float) -> Window:
+def window_of_mass(law: PMF, mass: float) -> Window:
     """Algorithm 2 of the paper: atoms from the lower end until ``mass`` is there, and one more."""
     if not 0 < mass < 1:
         raise ValueError(f"truncate expects 0 < mass < 1, but got mass={mass}.")
-    if family.lower is None:
+    if law.lower is None:
         raise TypeError(
             f"truncate(mass=...) counts up from the smallest value, but "
-            f"{type(family.law).__name__} has none; use tolerance= or low=, high=."
+            f"{type(law.q).__name__} has none; use tolerance= or low=, high=."
         )
-    _require_values(family, "mass")
+    _require_values(law, "mass")
     missing = torch.log1p(torch.tensor(-mass, dtype=torch.float64)).item()
 
     # the smallest k with P(X > k) <= 1 - mass, by doubling and bisection on the largest element
-    empty = family.batch_shape.numel() == 0
+    empty = law.batch_shape.numel() == 0
     last = _first_integer(
-        lambda k: empty or _most(family.log_at_least, k + 1, family) <= missing, family.lower
+        lambda k: empty or _most(law.log_at_least, k + 1, law) <= missing, law.lower
     )
-    size = last - family.lower + 2
-    if family.upper is not None and family.upper.numel():
-        size = min(size, int(family.upper.max()) - family.lower + 1)
-    return Window(family.lower, size, allowed=max(2 * (1 - mass), 1e-12))
+    size = last - law.lower + 2
+    if law.upper is not None and law.upper.numel():
+        size = min(size, int(law.upper.max()) - law.lower + 1)
+    return Window(law.lower, size, allowed=max(2 * (1 - mass), 1e-12))
 
 
 @torch.no_grad()
-def window_of_tolerance(family: Family, tolerance: float) -> Window:
+def window_of_tolerance(law: PMF, tolerance: float) -> Window:
     """For each element the smallest window whose outside has at most mass ``tolerance``."""
     if not 0 < tolerance < 1:
         raise ValueError(f"truncate expects 0 < tolerance < 1, but got tolerance={tolerance}.")
-    _require_values(family, "tolerance")
-    batch = family.batch_shape
+    _require_values(law, "tolerance")
+    batch = law.batch_shape
     if batch.numel() == 0:
-        return Window(family.lower or 0, 1, allowed=tolerance)
-    low, high = _bracket(family, tolerance)
+        return Window(law.lower or 0, 1, allowed=tolerance)
+    low, high = _bracket(law, tolerance)
     widest = int((high - low).max()) + 1
     require_memory(batch, widest, torch.float64, low.device)
     k = low + torch.arange(widest, device=low.device)  # (*batch, m)
-    pmf = family.log_pmf(k).detach().double().exp()
-    below = family.log_at_most(low - 1).detach().double().exp() + pmf.cumsum(-1)  # P(X <= k)
-    above = family.log_at_least(k[..., -1:] + 1).detach().double().exp()
+    pmf = law.log_pmf(k).detach().double().exp()
+    below = law.log_at_most(low - 1).detach().double().exp() + pmf.cumsum(-1)  # P(X <= k)
+    above = law.log_at_least(k[..., -1:] + 1).detach().double().exp()
     above = above + pmf.flip(-1).cumsum(-1).flip(-1)  # P(X >= k)
     left_lost = torch.cat([below[..., :1] - pmf[..., :1], below[..., :-1]], -1).clamp_min(0)
     right_lost = torch.cat([above[..., 1:], (above - pmf)[..., -1:]], -1).clamp_min(0)
@@ -126,68 +125,68 @@ def window_of_tolerance(family: Family, tolerance: float) -> Window:
     start = width.masked_fill(impossible, k.shape[-1] + 1).argmin(-1, keepdim=True)
     size = int(width.gather(-1, start).max())
     first = k.gather(-1, start).squeeze(-1)
-    if family.upper is not None:  # a narrow element's spare atoms go below it, not past its end
-        first = first.minimum((family.upper.squeeze(-1).long() - size + 1).to(first.device))
-    if family.lower is not None:
-        first = first.clamp_min(family.lower)
+    if law.upper is not None:  # a narrow element's spare atoms go below it, not past its end
+        first = first.minimum((law.upper.squeeze(-1).long() - size + 1).to(first.device))
+    if law.lower is not None:
+        first = first.clamp_min(law.lower)
     if (first == first.flatten()[0]).all():
         return Window(int(first.flatten()[0]), size, allowed=tolerance)
     return Window(first, size, allowed=tolerance)
 
 
 @torch.no_grad()
-def window_for_all(family: Family, tolerance: float) -> Window:
+def window_for_all(law: PMF, tolerance: float) -> Window:
     """One window that loses at most ``tolerance`` of every element, where that is not too wide.
 
     It asks for a few tails of the whole batch instead of a table per element, and atoms that are
     shared make cheaper tables. Where the elements lie far apart they get windows of their own.
     """
-    _require_values(family, "tolerance")
-    if family.batch_shape.numel() == 0:
-        return Window(family.lower or 0, 1, allowed=tolerance)
-    centre, spread = family.centre_and_spread()
+    _require_values(law, "tolerance")
+    if law.batch_shape.numel() == 0:
+        return Window(law.lower or 0, 1, allowed=tolerance)
+    centre, spread = law.centre_and_spread()
     own_width = 12 * float(spread.max()) + 32
     half = math.log(tolerance / 2)
-    low = family.lower
+    low = law.lower
     if low is None or float(centre.min()) - own_width > low:
         low = -_first_integer(
-            lambda k: _most(family.log_at_most, -k - 1, family) <= half, -int(centre.min())
+            lambda k: _most(law.log_at_most, -k - 1, law) <= half, -int(centre.min())
         )
     high = _first_integer(
-        lambda k: _most(family.log_at_least, k + 1, family) <= half, max(int(centre.max()), low)
+        lambda k: _most(law.log_at_least, k + 1, law) <= half, max(int(centre.max()), low)
     )
     if high - low + 1 > 2 * own_width:
-        return window_of_tolerance(family, tolerance)
+        return window_of_tolerance(law, tolerance)
     return Window(low, max(high - low + 1, 2), allowed=tolerance)  # one atom has no gradient
 
 
-def _most(log_tail: Callable[[Tensor], Tensor], k: int, family: Family) -> float:
+def _most(log_tail: Callable[[Tensor], Tensor], k: int, law: PMF) -> float:
     """The largest tail over the batch."""
-    return float(log_tail(torch.full((1,), k, device=family.like.device)).detach().max())
+    return float(log_tail(torch.full((1,), k, device=law.like.device)).detach().max())
 
 
-def _bracket(family: Family, tolerance: float) -> tuple[Tensor, Tensor]:
+def _bracket(law: PMF, tolerance: float) -> tuple[Tensor, Tensor]:
     """Integers outside of which a small part of ``tolerance`` lies, on either side: (*batch, 1)."""
     small = torch.log(torch.tensor(tolerance * 1e-3, dtype=torch.float64)).item()
-    centre, step = family.centre_and_spread()
+    centre, step = law.centre_and_spread()
     low = high = centre.long()
     reach = (2 * step).ceil().long()
     for _ in range(64):
-        open_left = family.log_at_most(low - 1).detach() > small
-        open_right = family.log_at_least(high + 1).detach() > small
+        open_left = law.log_at_most(low - 1).detach() > small
+        open_right = law.log_at_least(high + 1).detach() > small
         if not (open_left.any() or open_right.any()):
             break
         low, high = low - reach * open_left, high + reach * open_right
         if int((high - low).max()) > 1 << 28:
             raise ValueError(
-                f"{type(family.law).__name__} has so heavy a tail that a window of 2**28 integers "
+                f"{type(law.q).__name__} has so heavy a tail that a window of 2**28 integers "
                 f"still leaves more than tolerance={tolerance} outside; truncate by level instead."
             )
         reach = reach * 3 // 2 + 1
-    if family.lower is not None:
-        low, high = low.clamp_min(family.lower), high.clamp_min(family.lower)
-    if family.upper is not None:
-        last = family.upper.long().to(low.device)
+    if law.lower is not None:
+        low, high = low.clamp_min(law.lower), high.clamp_min(law.lower)
+    if law.upper is not None:
+        last = law.upper.long().to(low.device)
         low, high = low.minimum(last), high.minimum(last)
     return low, high
 
@@ -206,8 +205,8 @@ def _first_integer(holds: Callable[[int], bool], start: int) -> int:
     return high
 
 
-def _require_values(family: Family, rule: str) -> None:
-    if not inspectable(*(tensor for _, _, tensor in tensors_of(family.law))):
+def _require_values(law: PMF, rule: str) -> None:
+    if not inspectable(*(tensor for _, _, tensor in tensors_of(law.q))):
         raise ValueError(
             f"truncate({rule}=...) needs to read the parameters to choose a window, which "
             "torch.compile, vmap and the meta device do not allow; give a level, or a window "
@@ -215,19 +214,17 @@ def _require_values(family: Family, rule: str) -> None:
         )
 
 
-def window_of_support(family: Family) -> Window:
+def window_of_support(law: PMF) -> Window:
     """All values of a law that has finitely many."""
-    if family.lower is None or family.upper is None:
+    if law.lower is None or law.upper is None:
         raise ValueError(
             f"truncate expects a rule (level=, low=/high=, mass= or tolerance=) for "
-            f"{type(family.law).__name__}, which has infinitely many values."
+            f"{type(law.q).__name__}, which has infinitely many values."
         )
-    if isinstance(family.law, Bernoulli):
-        return Window(0, 2, allowed=1.0)
-    if isinstance(family.law, Categorical):
-        return Window(0, family.law._num_events, allowed=1.0)
-    last = int(family.upper.max()) if family.upper.numel() else family.lower
-    return Window(family.lower, last - family.lower + 1, allowed=1.0)
+    if law.size is not None:
+        return Window(law.lower, law.size, allowed=1.0)
+    last = int(law.upper.max()) if law.upper.numel() else law.lower
+    return Window(law.lower, last - law.lower + 1, allowed=1.0)
 
 
 # --------------------------------------------------------------------------- what the cut costs
@@ -241,7 +238,7 @@ class TruncationWarning(UserWarning):
 class Certificate:
     """What a truncation lost. Computed when asked for, for the parameters it was made with."""
 
-    family: Family
+    law: PMF
     """The law that was cut."""
     window: Window
     """The integers that were kept."""
@@ -250,10 +247,10 @@ class Certificate:
     def lost_mass(self) -> Tensor:
         """The mass outside the window, per element: the total variation distance to the law."""
         low, high = self._ends
-        right = self.family.log_at_least(high + 1).detach().double().exp()
-        if self.family.lower is not None and bool((low <= self.family.lower).all()):
+        right = self.law.log_at_least(high + 1).detach().double().exp()
+        if self.law.lower is not None and bool((low <= self.law.lower).all()):
             return right.squeeze(-1)
-        left = self.family.log_at_most(low - 1).detach().double().exp()
+        left = self.law.log_at_most(low - 1).detach().double().exp()
         return (left + right).squeeze(-1)
 
     @cached_property
@@ -261,25 +258,25 @@ class Certificate:
         r""":math:`E|Z - X|`, per element."""
         low, high = self._ends
         right = self._mean_excess(high, 1)
-        if self.family.lower is not None and bool((low <= self.family.lower).all()):
+        if self.law.lower is not None and bool((low <= self.law.lower).all()):
             return right
         return right + self._mean_excess(low, -1)
 
     @property
     def _ends(self) -> tuple[Tensor, Tensor]:
-        return self.window.ends(self.family.like.device)
+        return self.window.ends(self.law.like.device)
 
     def _mean_excess(self, end: Tensor, direction: int) -> Tensor:
         """``E[(X - end)+]`` to the right, ``E[(end - X)+]`` to the left."""
-        family = self.family
-        beyond = family.log_at_least(end + 1) if direction > 0 else family.log_at_most(end - 1)
+        law = self.law
+        beyond = law.log_at_least(end + 1) if direction > 0 else law.log_at_most(end - 1)
         # a second bump of the PMF far out shows as mass not found yet
         to_find = beyond.detach().double().exp() - 100 * torch.finfo(beyond.dtype).eps
         mass = excess = part = torch.zeros_like(to_find)
         done = 1
         while done < 1 << 20:
             steps = torch.arange(done, 2 * done + 63, device=end.device)
-            pmf = family.log_pmf(end + direction * steps).detach().double().exp()
+            pmf = law.log_pmf(end + direction * steps).detach().double().exp()
             previous, part = part, (pmf * steps).sum(-1, keepdim=True)
             mass, excess = mass + pmf.sum(-1, keepdim=True), excess + part
             done = 2 * done + 63
