@@ -34,8 +34,12 @@ from torch.distributions import Distribution, constraints
 from torch.nn.functional import pad
 from torch.types import _size
 
-from ..distributions.gumbel import log_exponential
-from ..distributions.tracing import any_of, is_eager, set_shapes, validates
+from ..numerics.gumbel import log_exponential
+from ..numerics.gumbel_softmax import Temperature
+from ..numerics.tracing import any_of, is_eager, set_shapes, validates
+from ..tables.finite import Finite
+from .law import Law, Spec, register
+from .normal_scores import normal_scores
 from .ranking_swaps import ranks_of, swap_coordinates, swap_orders
 
 MOST_OUTCOMES = 100_000
@@ -117,11 +121,14 @@ class PlackettLuce(Distribution):
         with torch.no_grad():
             return self.best(self.perturbed(torch.Size(sample_shape)))
 
-    def perturbed(self, shape: torch.Size = torch.Size()) -> Tensor:
+    def perturbed(
+        self, shape: torch.Size = torch.Size(), generator: torch.Generator | None = None
+    ) -> Tensor:
         """The scores plus Gumbel noise, ``(*sample, *batch, n)``."""
         logits = self.logits.to(self._dtype)
         shape = shape + logits.shape
-        noise = log_exponential(torch.Size([shape.numel()]), logits.dtype, logits.device)
+        size = torch.Size([shape.numel()])
+        noise = log_exponential(size, logits.dtype, logits.device, generator)
         return logits - noise.view(shape)
 
     def best(self, scores: Tensor) -> Tensor:
@@ -177,8 +184,9 @@ class PlackettLuce(Distribution):
         rest = self._rest(values)
         wide = values.expand(*order.shape[:-1], self.items, *rest).flatten(order.dim())
         wide = wide.reshape(*order.shape[:-1], self.items, -1)  # (…, n, d)
-        between, enters = (x.unsqueeze(-1).to(wide.dtype) for x in
-                           swap_coordinates(self.logits, order))
+        between, enters = (
+            x.unsqueeze(-1).to(wide.dtype) for x in swap_coordinates(self.logits, order)
+        )
         index = order.unsqueeze(-1).expand(*order.shape, wide.shape[-1])
         placed = wide.gather(-2, index)
         value = placed + _exchanged(between * placed.diff(dim=-2).detach(), -2)
@@ -324,3 +332,88 @@ class _Orders(constraints.Constraint):
     def check(self, value: Tensor) -> Tensor:
         binary = ((value == 0) | (value == 1)).flatten(-2).all(-1)
         return binary & (value.sum(-1) == 1).all(-1) & (value.sum(-2) <= 1).all(-1)
+
+
+# ------------------------------------------------------------------------------------ the record
+
+
+def _named(n: Tensor, validate_args: bool) -> PlackettLuce:
+    return PlackettLuce(normal_scores(n, "items"), validate_args=validate_args)
+
+
+@register(PlackettLuce)
+class PlackettLuceLaw(Law):
+    """The record of :class:`PlackettLuce`."""
+
+    q: PlackettLuce
+    spec = Spec("ranking", ("n",), "an integer n >= 1", _named, constant=("n",))
+    wide_draws = True
+    several_neighbours = True
+
+    def whole_table(self, validate: bool) -> Finite:
+        orders = enumerate_orders(self.q)
+        shape = (-1, *(1,) * len(self.batch_shape), self.q.k)
+        logits = self.q.log_prob_order(orders.reshape(shape)).movedim(0, -1)
+        atoms = self.q._one_hot(orders)
+        return Finite(atoms, logits=logits, event_dim=2, validate_args=validate)
+
+    def attach(self, z: Tensor) -> Tensor:
+        return attach_gradient(self.q, z)
+
+    def rsample(
+        self, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
+    ) -> Tensor:
+        if antithetic:
+            raise TypeError(
+                "antithetic draws need an order of the outcomes, and rankings have none; draw "
+                "independent ones."
+            )
+        return self.q.matrix(self.q.sample_order(shape))
+
+    def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
+        there, weight = swaps(self.q, z, 1)
+        return there.squeeze(0), weight.squeeze(0)
+
+    def relax(
+        self,
+        temperature: Temperature,
+        shape: torch.Size,
+        hard: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        return soft_sort(self.q, temperature, shape, hard, generator)
+
+    def boundary(self) -> Tensor | None:
+        return None
+
+
+def soft_sort(
+    law: PlackettLuce,
+    temperature: Temperature,
+    shape: torch.Size = torch.Size(),
+    hard: bool = False,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    r"""Relaxed orders: SoftSort of the scores plus Gumbel noise, ``(*sample, *batch, k, n)``.
+
+    .. math:: \hat P_{mi} = \mathrm{softmax}_i \big(-|s_{(m)} - s_i| / \tau\big)
+
+    for the sorted scores :math:`s_{(1)} \ge s_{(2)} \ge \dots` Rows lie on the simplex, and as
+    :math:`\tau \to 0` the matrix is the exact draw.
+
+    References:
+        | SoftSort: A Continuous Relaxation for the argsort Operator (Prillo & Eisenschlos, 2020),
+        | https://arxiv.org/abs/2006.16038
+        | Stochastic Optimization of Sorting Networks via Continuous Relaxations (Grover et al.,
+        | 2019), https://arxiv.org/abs/1903.08850 (relaxed sorts of Plackett-Luce orders)
+    """
+    if isinstance(temperature, Tensor) and temperature.dim():
+        law = law.expand(torch.broadcast_shapes(law.batch_shape, temperature.shape))
+        temperature = temperature.reshape(*temperature.shape, 1, 1)
+    scores = law.perturbed(shape, generator)
+    order = law.best(scores)
+    last = torch.linspace(_LAST, 2 * _LAST, law.items, device=scores.device).to(scores.dtype)
+    scores = scores.maximum(last)  # padding has its places
+    apart = (scores.gather(-1, order).unsqueeze(-1) - scores.unsqueeze(-2)).abs()
+    soft = (-apart / temperature).softmax(-1)
+    return law._one_hot(order) + (soft - soft.detach()) if hard else soft

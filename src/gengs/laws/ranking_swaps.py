@@ -43,7 +43,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ..draws.once_differentiable import OnceDifferentiable
+from ..numerics.once_differentiable import OnceDifferentiable
 
 _ALMOST_NOTHING = 1e-280  # weights are relative to the largest; below it there is only padding
 _ONCE = (

@@ -31,7 +31,12 @@ from torch.distributions.kl import register_kl
 from torch.distributions.utils import lazy_property
 from torch.types import _size
 
-from ..distributions.tracing import any_of, set_shapes, validates
+from ..numerics.gumbel_softmax import Temperature
+from ..numerics.tracing import any_of, set_shapes, validates
+from ..tables.finite import Finite
+from .law import Law, Spec, register
+from .normal_scores import normal_scores
+from .subset_relaxed import relax_subset
 from .subset_swaps import LogPartition, Mean, conditional_logits, move_subset, swap_subset
 from .subset_table import ratios, walk
 
@@ -180,8 +185,9 @@ class Subset(Distribution):
     def _out(self, y: Tensor) -> Tensor:
         """Numbers of the table's elements, ``(n, …, *batch)``, as those of the chosen ones, last."""
         possible = self._possible.to(y.dtype)
-        possible = possible.reshape(*possible.shape[:1], *(1,) * (y.dim() - possible.dim()),
-                                    *possible.shape[1:])
+        possible = possible.reshape(
+            *possible.shape[:1], *(1,) * (y.dim() - possible.dim()), *possible.shape[1:]
+        )
         return torch.where(self._left_out, possible - y, y).movedim(0, -1).to(self._dtype)
 
     def _in(self, z: Tensor) -> Tensor:
@@ -395,3 +401,72 @@ def _shown(logits: Any) -> str:
     if isinstance(logits, Tensor):
         return f"{logits.dtype} of shape {tuple(logits.shape)}"
     return type(logits).__name__
+
+
+# ------------------------------------------------------------------------------------ the record
+
+
+def _named(n: Tensor, k: Tensor, validate_args: bool) -> Subset:
+    if int(k) != k:
+        raise ValueError(f"expected an integer k, but got {k.item()}.")
+    return Subset(int(k), normal_scores(n, "elements"), validate_args)
+
+
+@register(Subset)
+class SubsetLaw(Law):
+    """The record of :class:`Subset`."""
+
+    q: Subset
+    spec = Spec("subset", ("n", "k"), "integers 0 <= k <= n", _named, constant=("n", "k"))
+    wide_draws = True
+    several_neighbours = True
+
+    def whole_table(self, validate: bool) -> Finite:
+        atoms = enumerate_subsets(self.q)
+        values = atoms.reshape(-1, *(1,) * len(self.batch_shape), atoms.shape[-1])
+        logits = self.q.log_prob(values).movedim(0, -1)
+        return Finite(atoms, logits=logits, event_dim=1, validate_args=validate)
+
+    def attach(self, z: Tensor) -> Tensor:
+        return attach_gradient(self.q, z)
+
+    def rsample(
+        self, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
+    ) -> Tensor:
+        if antithetic:
+            raise TypeError(
+                "antithetic draws need an order of the outcomes, and a Subset's have none; draw "
+                "independent ones."
+            )
+        return self.attach(self.draw(shape))
+
+    def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
+        there, weight = swaps(self.q, z, 1)
+        return there.squeeze(0), weight.squeeze(0)
+
+    def relax(
+        self,
+        temperature: Temperature,
+        shape: torch.Size,
+        hard: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        law = self.q
+        if isinstance(temperature, Tensor) and temperature.dim():
+            law = law.expand(torch.broadcast_shapes(law.batch_shape, temperature.shape))
+        y = relax_subset(
+            law._table_logits,
+            *law.table[:2],
+            law.table.weights,
+            temperature,
+            shape.numel(),
+            hard,
+            generator,
+        )
+        return law._out(y).reshape(shape + law.batch_shape + law.event_shape)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return self.q.log_prob(value)
+
+    def boundary(self) -> Tensor | None:
+        return None

@@ -38,7 +38,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..draws.once_differentiable import OnceDifferentiable
+from ..numerics.once_differentiable import OnceDifferentiable
 from .subset_table import at, covariance_product, flow, remaining
 
 _ONCE = (
@@ -160,7 +160,9 @@ class _Swap(torch.autograd.Function):
         return None, _not_again(slope, _ONCE, grad, decisions), None, None
 
 
-def swap_subset(y: Tensor, q: Tensor, k: Tensor, swaps: int | None) -> tuple[Tensor, Tensor, Tensor]:
+def swap_subset(
+    y: Tensor, q: Tensor, k: Tensor, swaps: int | None
+) -> tuple[Tensor, Tensor, Tensor]:
     r"""A few random swaps of draws ``y``, ``(n, S, *batch)``, for real differences of the cost.
 
     Elements are picked with a probability that is proportional to the weight that the difference
