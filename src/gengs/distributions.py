@@ -35,6 +35,8 @@ from .laws import (  # noqa: F401 (each registers its record)
     negative_binomial,
     poisson,
     pyro,
+    ranking_law,
+    subset_law,
 )
 from .laws.law import Law, Spec, law_of, register
 from .laws.one_hot import OneHot

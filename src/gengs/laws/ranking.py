@@ -22,9 +22,8 @@ face                        shape                 cost
 
 from __future__ import annotations
 
-__all__ = ["PlackettLuce", "attach_gradient", "enumerate_orders", "swaps"]
+__all__ = ["PlackettLuce"]
 
-import math
 from itertools import permutations
 from typing import Any
 
@@ -35,16 +34,12 @@ from torch.nn.functional import pad
 from torch.types import _size
 
 from ..numerics.gumbel import log_exponential
-from ..numerics.gumbel_softmax import Temperature
 from ..numerics.tracing import any_of, is_eager, set_shapes, validates
-from ..tables.finite import Finite
-from .law import Law, Spec, register
-from .normal_scores import normal_scores
-from .ranking_swaps import ranks_of, swap_coordinates, swap_orders
+from .outcomes import log_orders, refuse_many
+from .ranking_swaps import ranks_of, swap_coordinates
 
-MOST_OUTCOMES = 100_000
-"""Past this many orders enumeration refuses."""
-_LAST = -1e30  # below any score; exp of it is 0, and differences of it are no NaN
+LAST = -1e30
+"""A score below any other: its weight is 0, and differences of it are no NaN."""
 
 
 class PlackettLuce(Distribution):
@@ -135,7 +130,7 @@ class PlackettLuce(Distribution):
         """The items of the k highest scores, in order; padding stays in its own order."""
         scores = scores.detach()
         if self.k < self.items:
-            places = torch.linspace(_LAST, 2 * _LAST, self.items, device=scores.device)
+            places = torch.linspace(LAST, 2 * LAST, self.items, device=scores.device)
             return scores.maximum(places.to(scores.dtype)).topk(self.k).indices
         if scores.dtype == torch.float32 and is_eager(scores):  # integers sort a third faster
             bits = scores.view(torch.int32)
@@ -143,9 +138,10 @@ class PlackettLuce(Distribution):
         return scores.sort(dim=-1, descending=True, stable=True).indices
 
     def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
-        return self._one_hot(self.sample_order(sample_shape))
+        return self.one_hot(self.sample_order(sample_shape))
 
-    def _one_hot(self, order: Tensor) -> Tensor:
+    def one_hot(self, order: Tensor) -> Tensor:
+        """The matrix of an order, ``(…, k, n)``, without a gradient."""
         item = torch.arange(self.items, device=order.device)
         return (order.unsqueeze(-1) == item).to(self._dtype)
 
@@ -154,7 +150,7 @@ class PlackettLuce(Distribution):
     def matrix(self, order: Tensor) -> Tensor:
         """The matrix of an order, ``(…, k, n)``, with the swap rule's gradient."""
         between, enters = swap_coordinates(self.logits, order)
-        rows = self._one_hot(order)
+        rows = self.one_hot(order)
         value = rows + _exchanged(between.unsqueeze(-1) * rows.diff(dim=-2), -2)
         if self.k == self.items:
             return value
@@ -235,11 +231,11 @@ class PlackettLuce(Distribution):
         logits = self.logits.to(torch.promote_types(self._dtype, torch.float32))
         if logits.device.type != "mps":
             logits = logits.double()
-        logits = logits.expand(*shape, self.items).where(possible, _LAST)
+        logits = logits.expand(*shape, self.items).where(possible, LAST)
         scores = logits.gather(-1, order)
         sums = scores
         if self.k < self.items:
-            rest = logits.scatter(-1, order, _LAST).logsumexp(-1, keepdim=True)
+            rest = logits.scatter(-1, order, LAST).logsumexp(-1, keepdim=True)
             sums = torch.cat([scores, rest], -1)
         sums = sums.flip(-1).logcumsumexp(-1).flip(-1)[..., : self.k]
         real = possible.gather(-1, order)
@@ -253,7 +249,7 @@ class PlackettLuce(Distribution):
     @property
     def mode(self) -> Tensor:
         """The items sorted by their scores."""
-        return self._one_hot(self.best(self.logits.to(self._dtype)))
+        return self.one_hot(self.best(self.logits.to(self._dtype)))
 
     @property
     def mean(self) -> Tensor:
@@ -272,9 +268,15 @@ class PlackettLuce(Distribution):
         )
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = self._one_hot(enumerate_orders(self))
+        values = self.one_hot(self.outcomes())
         values = values.reshape(-1, *(1,) * len(self.batch_shape), *self.event_shape)
         return values.expand(-1, *self.batch_shape, -1, -1) if expand else values
+
+    def outcomes(self) -> Tensor:
+        """All orders of the first k places as indices, ``(N, k)``."""
+        refuse_many(self, log_orders(self.items, self.k))
+        orders = torch.tensor(list(permutations(range(self.items), self.k)), dtype=torch.int64)
+        return orders.to(self.logits.device)
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> PlackettLuce:
         logits = self.logits.expand(*torch.Size(batch_shape), -1)
@@ -293,38 +295,6 @@ def _exchanged(change: Tensor, dim: int = -1) -> Tensor:
     return pad(change, before) - pad(change, behind)
 
 
-# ------------------------------------------------------------------------------- draws that move
-
-
-def attach_gradient(law: PlackettLuce, value: Tensor) -> Tensor:
-    """A drawn matrix ``(*sample, *batch, k, n)``, however made, with the swap rule's gradient."""
-    return law.matrix(law.order_of(value.detach()))
-
-
-def swaps(law: PlackettLuce, value: Tensor, number: int | None = None) -> tuple[Tensor, Tensor]:
-    r"""Random swaps of drawn matrices, for exact differences of the cost.
-
-    Returns:
-        M swapped draws of each, ``(M, *sample, *batch, k, n)``, and weights ``(M, *sample,
-        *batch)`` whose gradient makes :math:`\sum_m w_m (f(P'_m) - f(P))` an unbiased gradient of
-        the expectation.
-    """
-    there, weight = swap_orders(law.logits, law.order_of(value.detach()), number)
-    return law._one_hot(there), weight.to(value.dtype)
-
-
-def enumerate_orders(law: PlackettLuce) -> Tensor:
-    """All orders of the first k places as indices, ``(N, k)``."""
-    n, k = law.items, law.k
-    if math.perm(n, k) > MOST_OUTCOMES:
-        raise ValueError(
-            f"{law!r} has {math.perm(n, k):,} outcomes, too many to enumerate (at most "
-            f"{MOST_OUTCOMES:,}); gengs.rsample and RLOO need no list of them."
-        )
-    orders = torch.tensor(list(permutations(range(n), k)), dtype=torch.int64)
-    return orders.to(law.logits.device)
-
-
 class _Orders(constraints.Constraint):
     is_discrete = True
     event_dim = 2
@@ -332,88 +302,3 @@ class _Orders(constraints.Constraint):
     def check(self, value: Tensor) -> Tensor:
         binary = ((value == 0) | (value == 1)).flatten(-2).all(-1)
         return binary & (value.sum(-1) == 1).all(-1) & (value.sum(-2) <= 1).all(-1)
-
-
-# ------------------------------------------------------------------------------------ the record
-
-
-def _named(n: Tensor, validate_args: bool) -> PlackettLuce:
-    return PlackettLuce(normal_scores(n, "items"), validate_args=validate_args)
-
-
-@register(PlackettLuce)
-class PlackettLuceLaw(Law):
-    """The record of :class:`PlackettLuce`."""
-
-    q: PlackettLuce
-    spec = Spec("ranking", ("n",), "an integer n >= 1", _named, constant=("n",))
-    wide_draws = True
-    several_neighbours = True
-
-    def whole_table(self, validate: bool) -> Finite:
-        orders = enumerate_orders(self.q)
-        shape = (-1, *(1,) * len(self.batch_shape), self.q.k)
-        logits = self.q.log_prob_order(orders.reshape(shape)).movedim(0, -1)
-        atoms = self.q._one_hot(orders)
-        return Finite(atoms, logits=logits, event_dim=2, validate_args=validate)
-
-    def attach(self, z: Tensor) -> Tensor:
-        return attach_gradient(self.q, z)
-
-    def rsample(
-        self, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
-    ) -> Tensor:
-        if antithetic:
-            raise TypeError(
-                "antithetic draws need an order of the outcomes, and rankings have none; draw "
-                "independent ones."
-            )
-        return self.q.matrix(self.q.sample_order(shape))
-
-    def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
-        there, weight = swaps(self.q, z, 1)
-        return there.squeeze(0), weight.squeeze(0)
-
-    def relax(
-        self,
-        temperature: Temperature,
-        shape: torch.Size,
-        hard: bool = False,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        return soft_sort(self.q, temperature, shape, hard, generator)
-
-    def boundary(self) -> Tensor | None:
-        return None
-
-
-def soft_sort(
-    law: PlackettLuce,
-    temperature: Temperature,
-    shape: torch.Size = torch.Size(),
-    hard: bool = False,
-    generator: torch.Generator | None = None,
-) -> Tensor:
-    r"""Relaxed orders: SoftSort of the scores plus Gumbel noise, ``(*sample, *batch, k, n)``.
-
-    .. math:: \hat P_{mi} = \mathrm{softmax}_i \big(-|s_{(m)} - s_i| / \tau\big)
-
-    for the sorted scores :math:`s_{(1)} \ge s_{(2)} \ge \dots` Rows lie on the simplex, and as
-    :math:`\tau \to 0` the matrix is the exact draw.
-
-    References:
-        | SoftSort: A Continuous Relaxation for the argsort Operator (Prillo & Eisenschlos, 2020),
-        | https://arxiv.org/abs/2006.16038
-        | Stochastic Optimization of Sorting Networks via Continuous Relaxations (Grover et al.,
-        | 2019), https://arxiv.org/abs/1903.08850 (relaxed sorts of Plackett-Luce orders)
-    """
-    if isinstance(temperature, Tensor) and temperature.dim():
-        law = law.expand(torch.broadcast_shapes(law.batch_shape, temperature.shape))
-        temperature = temperature.reshape(*temperature.shape, 1, 1)
-    scores = law.perturbed(shape, generator)
-    order = law.best(scores)
-    last = torch.linspace(_LAST, 2 * _LAST, law.items, device=scores.device).to(scores.dtype)
-    scores = scores.maximum(last)  # padding has its places
-    apart = (scores.gather(-1, order).unsqueeze(-1) - scores.unsqueeze(-2)).abs()
-    soft = (-apart / temperature).softmax(-1)
-    return law._one_hot(order) + (soft - soft.detach()) if hard else soft

@@ -138,7 +138,7 @@ class _SwapCoordinates(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         logits, order = ctx.saved_tensors
         given = [grad for grad in grads if grad is not None]
-        return slope(logits, order, *grads, *given), None
+        return slope(logits, order, grads[0], grads[1], *given), None
 
 
 def ranks_of(logits: Tensor, order: Tensor) -> Tensor:

@@ -18,34 +18,25 @@ relaxation             k relaxed one-hot draws in a row (:mod:`gengs.laws.subset
 
 from __future__ import annotations
 
-__all__ = ["Subset", "attach_gradient", "enumerate_subsets", "swaps"]
+__all__ = ["Subset", "Table"]
 
-import math
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints
-from torch.distributions.kl import register_kl
 from torch.distributions.utils import lazy_property
 from torch.types import _size
 
-from ..numerics.gumbel_softmax import Temperature
 from ..numerics.tracing import any_of, set_shapes, validates
-from ..tables.finite import Finite
-from .law import Law, Spec, register
-from .normal_scores import normal_scores
-from .subset_relaxed import relax_subset
-from .subset_swaps import LogPartition, Mean, conditional_logits, move_subset, swap_subset
+from .outcomes import log_choose, refuse_many
+from .subset_swaps import LogPartition, Mean
 from .subset_table import ratios, walk
-
-MOST_OUTCOMES = 100_000
-"""Past this many subsets enumeration refuses."""
 
 
 class Table(NamedTuple):
-    """What is computed once for a distribution. Where k > n/2 it is that of the elements left out."""
+    """What is computed once; where k > n/2, of the elements that are left out."""
 
     q: Tensor
     """The chance of each element given how many are still to be taken, ``(n, *batch, K + 1)``."""
@@ -92,7 +83,7 @@ class Subset(Distribution):
         if isinstance(self.k, Tensor):
             batch = torch.broadcast_shapes(batch, self.k.shape)
             self.k = self.k.to(logits.device)
-        self.logits = logits.expand(*batch, n)
+        self.logits = logits if batch == logits.shape[:-1] else logits.expand(*batch, n)
         # whichever is the smaller: those that are taken, or those that are left out
         self._columns = max(min(least, n - least), min(most, n - most))
         if least <= n / 2 < most:
@@ -183,7 +174,7 @@ class Subset(Distribution):
         return torch.promote_types(self.logits.dtype, torch.float32)
 
     def _out(self, y: Tensor) -> Tensor:
-        """Numbers of the table's elements, ``(n, …, *batch)``, as those of the chosen ones, last."""
+        """Draws or means of the table, ``(n, …, *batch)``, as the subset's, elements last."""
         possible = self._possible.to(y.dtype)
         possible = possible.reshape(
             *possible.shape[:1], *(1,) * (y.dim() - possible.dim()), *possible.shape[1:]
@@ -260,9 +251,21 @@ class Subset(Distribution):
         return z.reshape(shape + self.batch_shape + self.event_shape)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = enumerate_subsets(self)
+        values = self.outcomes()
         values = values.reshape(-1, *(1,) * len(self.batch_shape), *self.event_shape)
         return values.expand(-1, *self.batch_shape, -1) if expand else values
+
+    def outcomes(self) -> Tensor:
+        """All k-subsets, ``(N, n)``."""
+        n, k = self.event_shape[0], self.k
+        if isinstance(k, Tensor):
+            raise NotImplementedError(
+                "the outcomes of a Subset can be listed where k is the same for the whole batch."
+            )
+        refuse_many(self, log_choose(n, k))
+        chosen = torch.tensor(list(combinations(range(n), k)), dtype=torch.int64)
+        values = torch.zeros(len(chosen), n).scatter(-1, chosen, 1.0)
+        return values.to(self.logits.device, self._dtype)
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> Subset:
         shape = torch.Size(batch_shape)
@@ -276,93 +279,6 @@ class Subset(Distribution):
     def __repr__(self) -> str:
         k = f"k of {tuple(self.k.shape)}" if isinstance(self.k, Tensor) else f"{self.k}"
         return f"Subset({k} of {self.event_shape[0]}, batch {tuple(self.batch_shape)})"
-
-
-# ------------------------------------------------------------------------------ draws that move
-
-
-def attach_gradient(law: Subset, z: Tensor) -> Tensor:
-    """A draw ``(*sample, *batch, n)`` of ``law``, however made, with the swap rule's gradient."""
-    q, k, *_ = law.table
-    y = law._in(z.detach())
-    decisions = conditional_logits(law._table_logits, y, q, k)
-    return law._out(move_subset(y, decisions, q, k)).reshape(z.shape)
-
-
-def swaps(law: Subset, z: Tensor, number: int | None = None) -> tuple[Tensor, Tensor]:
-    r"""Random swaps of draws ``(*sample, *batch, n)``, for exact differences of the cost.
-
-    Returns:
-        M swapped draws of each, ``(M, *sample, *batch, n)``, and weights ``(M, *sample, *batch)``
-        whose gradient makes :math:`\sum_m w_m (f(z'_m) - f(z))` an unbiased gradient of the
-        expectation.
-    """
-    q, k, *_ = law.table
-    y = law._in(z.detach())
-    there, picked, weight = swap_subset(y, q, k, number)
-    decisions = conditional_logits(law._table_logits, y, q, k)
-    logit = _only_gradient(decisions.gather(0, picked))
-    many = picked.shape[0]
-    values = law._out(there).reshape(many, *z.shape)
-    return values, (logit * weight).reshape(many, *z.shape[:-1]).to(z.dtype)
-
-
-def _only_gradient(x: Tensor) -> Tensor:
-    """Zero, with the gradient of ``x``, which may be infinite."""
-    value: Tensor = _Zero.apply(x)
-    return value
-
-
-class _Zero(torch.autograd.Function):
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x: Tensor) -> Tensor:
-        return torch.zeros_like(x)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return grad
-
-
-def enumerate_subsets(law: Subset) -> Tensor:
-    """All k-subsets, ``(N, n)``."""
-    n, k = law.event_shape[0], law.k
-    if isinstance(k, Tensor):
-        raise NotImplementedError(
-            "enumerate_support of a Subset needs the same k for the whole batch."
-        )
-    if math.comb(n, k) > MOST_OUTCOMES:
-        raise ValueError(
-            f"Subset({k} of {n}) has {math.comb(n, k):,} outcomes, too many to enumerate (at most "
-            f"{MOST_OUTCOMES:,}); gengs.rsample and RLOO need no list of them."
-        )
-    chosen = torch.tensor(list(combinations(range(n), k)), dtype=torch.int64)
-    values = torch.zeros(len(chosen), n).scatter(-1, chosen, 1.0)
-    return values.to(law.logits.device, law._dtype)
-
-
-@register_kl(Subset, Subset)
-def _subset_subset(q: Subset, p: Subset) -> Tensor:
-    if q.event_shape != p.event_shape:
-        raise ValueError(
-            "kl_divergence of two Subsets expects the same n, but got "
-            f"{q.event_shape[0]} and {p.event_shape[0]}."
-        )
-    differ = torch.as_tensor(q.k) != torch.as_tensor(p.k)
-    if any_of(differ):
-        raise ValueError(f"kl_divergence of two Subsets expects the same k, but got {q.k}, {p.k}.")
-    mean = q.mean.to(torch.float64) if q.table.q.dtype == torch.float64 else q.mean
-    ours, theirs = (law.logits.to(mean.dtype) for law in (q, p))
-    both = (ours.detach() > -torch.inf) & (theirs.detach() > -torch.inf)
-    apart = torch.where(both, ours.where(both, 0.0) - theirs.where(both, 0.0), 0.0)
-    kl = (mean * apart).sum(-1) - q._log_partition() + p._log_partition()
-    outside = (mean.detach() * (theirs.detach() == -torch.inf)).sum(-1) > 0
-    return kl.clamp_min(0).masked_fill(outside, torch.inf).to(q._dtype)
 
 
 class _KOfN(constraints.Constraint):
@@ -401,72 +317,3 @@ def _shown(logits: Any) -> str:
     if isinstance(logits, Tensor):
         return f"{logits.dtype} of shape {tuple(logits.shape)}"
     return type(logits).__name__
-
-
-# ------------------------------------------------------------------------------------ the record
-
-
-def _named(n: Tensor, k: Tensor, validate_args: bool) -> Subset:
-    if int(k) != k:
-        raise ValueError(f"expected an integer k, but got {k.item()}.")
-    return Subset(int(k), normal_scores(n, "elements"), validate_args)
-
-
-@register(Subset)
-class SubsetLaw(Law):
-    """The record of :class:`Subset`."""
-
-    q: Subset
-    spec = Spec("subset", ("n", "k"), "integers 0 <= k <= n", _named, constant=("n", "k"))
-    wide_draws = True
-    several_neighbours = True
-
-    def whole_table(self, validate: bool) -> Finite:
-        atoms = enumerate_subsets(self.q)
-        values = atoms.reshape(-1, *(1,) * len(self.batch_shape), atoms.shape[-1])
-        logits = self.q.log_prob(values).movedim(0, -1)
-        return Finite(atoms, logits=logits, event_dim=1, validate_args=validate)
-
-    def attach(self, z: Tensor) -> Tensor:
-        return attach_gradient(self.q, z)
-
-    def rsample(
-        self, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
-    ) -> Tensor:
-        if antithetic:
-            raise TypeError(
-                "antithetic draws need an order of the outcomes, and a Subset's have none; draw "
-                "independent ones."
-            )
-        return self.attach(self.draw(shape))
-
-    def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
-        there, weight = swaps(self.q, z, 1)
-        return there.squeeze(0), weight.squeeze(0)
-
-    def relax(
-        self,
-        temperature: Temperature,
-        shape: torch.Size,
-        hard: bool = False,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        law = self.q
-        if isinstance(temperature, Tensor) and temperature.dim():
-            law = law.expand(torch.broadcast_shapes(law.batch_shape, temperature.shape))
-        y = relax_subset(
-            law._table_logits,
-            *law.table[:2],
-            law.table.weights,
-            temperature,
-            shape.numel(),
-            hard,
-            generator,
-        )
-        return law._out(y).reshape(shape + law.batch_shape + law.event_shape)
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        return self.q.log_prob(value)
-
-    def boundary(self) -> Tensor | None:
-        return None
