@@ -36,6 +36,7 @@ from torch.types import _size
 from ..numerics.gumbel import log_exponential
 from ..numerics.tracing import any_of, is_eager, set_shapes, validates
 from .outcomes import log_orders, refuse_many
+from .ranking_members import members_of
 from .ranking_swaps import ranks_of, swap_coordinates
 
 LAST = -1e30
@@ -163,12 +164,7 @@ class PlackettLuce(Distribution):
 
     def members(self, order: Tensor) -> Tensor:
         """Which items are among the first k, ``(…, n)``, as 0 and 1."""
-        _, enters = swap_coordinates(self.logits, order)
-        taken = torch.ones_like(order, dtype=self._dtype)
-        if self.k == self.items:
-            return enters.to(self._dtype).scatter(-1, order, taken)
-        left = taken[..., -1:] - enters.sum(-1, keepdim=True)
-        return enters.scatter(-1, order, torch.cat([taken[..., :-1], left], -1))
+        return members_of(self.logits.to(self._dtype), order)
 
     def arrange(self, order: Tensor, values: Tensor) -> Tensor:
         """The items' values in drawn order: ``(…, n, *rest)`` to ``(…, k, *rest)``.

@@ -35,7 +35,15 @@ References:
     | 2020), https://arxiv.org/abs/1911.10036 (control variates)
 """
 
-__all__ = ["ranks_of", "swap_coordinates", "swap_orders", "swap_rates"]
+__all__ = [
+    "least",
+    "not_twice",
+    "ranks_of",
+    "swap_coordinates",
+    "swap_orders",
+    "swap_rates",
+    "weights_of",
+]
 
 from typing import Any
 
@@ -45,7 +53,6 @@ from torch.nn.functional import pad
 
 from ..numerics.once_differentiable import OnceDifferentiable
 
-_ALMOST_NOTHING = 1e-280  # weights are relative to the largest; below it there is only padding
 _ONCE = (
     "the gradient of a drawn order (the swap rule) has no derivative of its own; RLOO's surrogate, "
     "or a PlackettLuce's log_prob, can be differentiated twice."
@@ -63,19 +70,29 @@ def swap_rates(logits: Tensor, order: Tensor) -> tuple[Tensor, Tensor | None]:
         Rates ``(*sample, *batch, k - 1)`` and ``(*sample, *batch, n)``, 0 for the items that are
         among the first k; ``None`` where all n are.
     """
-    single = logits.device.type == "mps"  # which has no float64
-    n, k = logits.shape[-1], order.shape[-1]
-    weights = (logits - logits.amax(-1, keepdim=True)).to(logits.dtype if single else torch.float64)
-    weights = weights.exp().expand(*order.shape[:-1], n)
+    weights = weights_of(logits, order)
+    # in place, as memory is what long lists wait for
     left = weights.gather(-1, order.flip(-1)).cumsum(-1)
     outside = None
-    if k < n:
+    if order.shape[-1] < logits.shape[-1]:
         outside = weights.scatter(-1, order, 0.0)
-        left = left + outside.sum(-1, keepdim=True)
+        left.add_(outside.sum(-1, keepdim=True))
     left = left.flip(-1)
-    time = left.clamp_min(1e-30 if single else _ALMOST_NOTHING).reciprocal().cumsum(-1)
-    between = left[..., 1:] * time[..., :-1]
+    time = left.clamp_min(least(left)).reciprocal_().cumsum(-1)
+    between = left[..., 1:].mul_(time[..., :-1])
     return between, None if outside is None else outside * time[..., -1:]
+
+
+def weights_of(logits: Tensor, order: Tensor) -> Tensor:
+    """The weights relative to the largest, ``(*sample, *batch, n)``; 0 for padding."""
+    wide = torch.float32 if logits.device.type == "mps" else torch.float64
+    apart = (logits.detach() - logits.detach().amax(-1, keepdim=True)).to(wide)
+    return apart.exp_().expand(*order.shape[:-1], logits.shape[-1])
+
+
+def least(weights: Tensor) -> float:
+    """Less than any weight: below it there is only padding."""
+    return float(torch.finfo(weights.dtype).tiny ** 0.9)
 
 
 def slope(
@@ -93,7 +110,7 @@ def slope(
     rates, outside = swap_rates(logits.detach(), order)
     found, at_places = None, None
     if between is not None:
-        flows = pad(rates * (between / 2), (1, 1))
+        flows = pad(rates.mul_(between).mul_(0.5), (1, 1))
         at_places = flows[..., :-1] - flows[..., 1:]
     if enters is not None and outside is not None:
         found = outside * (enters / 2)
@@ -105,10 +122,15 @@ def slope(
     if at_places is not None:
         found = found.scatter(-1, order, at_places.to(found.dtype))
     found = found.to(logits.dtype).sum_to_size(logits.shape)
+    return not_twice(found, logits, *made_of)
+
+
+def not_twice(gradient: Tensor, *made_of: Tensor) -> Tensor:
+    """The gradient, which raises where it is differentiated in what it was made of."""
     if torch.is_grad_enabled():
-        result: Tensor = OnceDifferentiable.apply(found, _ONCE, logits, *made_of)
+        result: Tensor = OnceDifferentiable.apply(gradient, _ONCE, *made_of)
         return result
-    return found
+    return gradient
 
 
 def swap_coordinates(logits: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
