@@ -48,7 +48,7 @@ def members_of(logits: Tensor, order: Tensor, times: int = TIMES) -> Tensor:
         hazard = torch.where(inside > 0, inside / torch.expm1(inside * t), 0.0)
         share = t * hazard / hazard.sum(-1, keepdim=True).clamp_min(least(left))
         last = share.mean(0) / 2  # (…, k)
-    result: Tensor = _Members.apply(logits, order, inside, outside, last)
+    result: Tensor = _Members.apply(logits, order, outside, last)
     return result
 
 
@@ -56,9 +56,7 @@ class _Members(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(
-        logits: Tensor, order: Tensor, inside: Tensor, outside: Tensor, last: Tensor
-    ) -> Tensor:
+    def forward(logits: Tensor, order: Tensor, outside: Tensor, last: Tensor) -> Tensor:
         shape = (*order.shape[:-1], logits.shape[-1])
         members = torch.zeros(shape, dtype=logits.dtype, device=order.device)
         return members.scatter(-1, order, 1.0)
@@ -69,11 +67,11 @@ class _Members(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        logits, order, inside, outside, last = ctx.saved_tensors
+        logits, order, outside, last = ctx.saved_tensors
         ours = grad.gather(-1, order).to(last.dtype)  # (…, k)
         total = outside.sum(-1, keepdim=True)
         leaves = last * ((outside * grad).sum(-1, keepdim=True) - total * ours)
         mean = (last * ours).sum(-1, keepdim=True)
         slope = outside * (last.sum(-1, keepdim=True) * grad - mean)
         slope = slope.scatter(-1, order, -leaves).to(logits.dtype).sum_to_size(logits.shape)
-        return not_twice(slope, logits, grad), None, None, None, None
+        return not_twice(slope, logits, grad), None, None, None
