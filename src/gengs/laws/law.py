@@ -94,6 +94,9 @@ class Law(PMF):
     several_neighbours: bool = False
     """Whether a draw has many neighbours: asked again, :meth:`neighbour` gives another one."""
 
+    numbers: int | None = None
+    """How many numbers a draw and its gradient keep, where that is not about its table."""
+
     cuts_table: bool = False
     """Whether a truncation may cut it although it is a table already."""
 

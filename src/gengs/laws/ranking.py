@@ -174,8 +174,8 @@ class PlackettLuce(Distribution):
             values: What belongs to each item, ``(*batch, n, *rest)``; it may carry a gradient.
         """
         rest = self._rest(values)
-        wide = values.expand(*order.shape[:-1], self.items, *rest).flatten(order.dim())
-        wide = wide.reshape(*order.shape[:-1], self.items, -1)  # (…, n, d)
+        shape = (*order.shape[:-1], self.items)
+        wide = values.expand(*shape, *rest).reshape(*shape, rest.numel())  # (…, n, d)
         between, enters = (
             x.unsqueeze(-1).to(wide.dtype) for x in swap_coordinates(self.logits, order)
         )

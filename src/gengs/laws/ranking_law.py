@@ -46,6 +46,10 @@ class PlackettLuceLaw(Law):
     wide_draws = True
     several_neighbours = True
 
+    @property
+    def numbers(self) -> int:  # type: ignore[override]
+        return 4 * self.q.event_shape.numel()
+
     def whole_table(self, validate: bool) -> Finite:
         orders = self.q.outcomes()
         shape = (-1, *(1,) * len(self.batch_shape), self.q.k)

@@ -85,9 +85,9 @@ class Subset(Distribution):
             self.k = self.k.to(logits.device)
         self.logits = logits if batch == logits.shape[:-1] else logits.expand(*batch, n)
         # whichever is the smaller: those that are taken, or those that are left out
-        self._columns = max(min(least, n - least), min(most, n - most))
+        self.columns = max(min(least, n - least), min(most, n - most))
         if least <= n / 2 < most:
-            self._columns = max(self._columns, n // 2)
+            self.columns = max(self.columns, n // 2)
         set_shapes(self, batch, torch.Size([n]), validates(validate_args))
         if self._validate_args:
             self._refuse_bad_logits()
@@ -144,7 +144,7 @@ class Subset(Distribution):
         possible, logits = self._possible, self._table_logits.detach()
         k = torch.as_tensor(self.k, device=logits.device).expand(self.batch_shape)
         k = torch.where(self._left_out, (possible.sum(0) - k).clamp_min(0), k)
-        columns = self._columns
+        columns = self.columns
         # Weights are taken relative to the k-th largest. Logits further away than rounding can tell
         # are moved nearer: above it, an element is sure to be taken; below, it never is.
         near = 300.0 if logits.dtype == torch.float64 else 38.0

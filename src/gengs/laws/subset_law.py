@@ -103,6 +103,10 @@ class SubsetLaw(Law):
     wide_draws = True
     several_neighbours = True
 
+    @property
+    def numbers(self) -> int:  # type: ignore[override]
+        return 4 * self.q.event_shape[0] * (self.q.columns + 1)
+
     def whole_table(self, validate: bool) -> Finite:
         atoms = self.q.outcomes()
         values = atoms.reshape(-1, *(1,) * len(self.batch_shape), atoms.shape[-1])

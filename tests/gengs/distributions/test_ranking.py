@@ -98,6 +98,7 @@ def test_faces_of_one_draw_agree_and_their_gradients_add_up():
     values = torch.randn(5, 2).double().requires_grad_()
     arranged = q.arrange(order, values)
     torch.testing.assert_close(arranged, matrix @ values)
+    assert torch.equal(q.arrange(order, values[:, 0]), arranged[..., 0])
     g = torch.randn_like(arranged)
     ours = torch.autograd.grad(arranged, (theta, values), g)
     theirs = torch.autograd.grad(matrix @ values, (theta, values), g)
