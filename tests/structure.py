@@ -20,8 +20,8 @@ from functools import cache
 from pathlib import Path
 
 PACKAGES = {
-    "gengs": "numerics  tables laws  distributions  gradients  estimators  programs nn  lab integrations"
-    "  __init__  __main__",
+    "gengs": "numerics  tables laws  distributions  gradients  estimators  programs nn"
+    "  lab integrations  __init__  __main__",
     "gengs_experiments": "__init__  runs  data  models  experiments  study  report  cli demo",
     "gengs_topics": "text  metrics  model  commands  __init__",
 }
@@ -48,8 +48,8 @@ LAWS = {
     *("OneHotCategorical", "Multinomial", "MixtureSameFamily", "TransformedDistribution"),
 }
 NAMES_LAWS = {"gengs/lab/testing.py", "gengs/programs"}
-"""Files and folders outside of ``laws/`` that name distributions of torch: the kit, which has a list
-of them, and programs, which take torch's random functions for the distributions they draw from."""
+"""Outside of ``laws/`` these name distributions of torch: the kit, which has a list of them, and
+programs, which take torch's random functions for the distributions they draw from."""
 
 
 @dataclass

@@ -46,7 +46,8 @@ SOUND = {
     "gengs/laws/law.py": FILE + "from ..tables.finite import name",
     "gengs/estimators/__init__.py": "__all__ = ['name']\n\nfrom .base import name",
     "gengs/estimators/base.py": FILE
-    + "from ..laws.law import name\nfrom ..tables import finite\nfrom ..numerics import tracing\nfinite.name\ntracing.name",
+    + "from ..laws.law import name\nfrom ..tables import finite\n"
+    + "from ..numerics import tracing\nfinite.name\ntracing.name",
     "gengs/lab/__init__.py": "",
     "gengs/lab/kit.py": FILE,
     "gengs_experiments/__init__.py": "",
