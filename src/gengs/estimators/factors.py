@@ -54,7 +54,8 @@ class Factors:
         shape: The shape of one latent vector, in factors.
         event: The shape of one atom: empty for numbers.
         validate: Whether costs and gradients are checked.
-        doubts: What must not be true of the data, and the error or warning that says it.
+        doubts: What must not be true of the data, and the error or warning that says it, or
+            ``None`` if a closer look finds nothing.
     """
 
     def __init__(self, q: Distribution, owner: str, context: Tensor | None = None) -> None:
@@ -63,7 +64,7 @@ class Factors:
                 f"{owner}.expect expects a torch distribution as `q`, but got {type(q).__name__}."
             )
         self.validate = validates(vars(q).get("_validate_args"))
-        self.doubts: list[tuple[Tensor, Callable[[], Exception]]] = []
+        self.doubts: list[tuple[Tensor, Callable[[], Exception | None]]] = []
         factor_dims = 0
         while isinstance(q, Independent):
             factor_dims += q.reinterpreted_batch_ndims
@@ -116,6 +117,8 @@ class Factors:
         for flag, word in self.doubts:
             if any_of(flag):
                 said = word()
+                if said is None:
+                    continue
                 if not isinstance(said, Warning):
                     raise said
                 warnings.warn(said, stacklevel=3)

@@ -71,7 +71,7 @@ count families and ordered categories; this library for the rest"
     def __init__(self, samples: int = 1, debias: int = 0) -> None:
         super().__init__(samples)
         self.debias = positive_integer(type(self).__name__, "debias", debias, least=0)
-        self.unbiased = debias > 0
+        self.unbiased = self.handles_steps = debias > 0
 
     @property
     def evaluations(self) -> int:
@@ -82,15 +82,17 @@ count families and ordered categories; this library for the rest"
         return midcdf_sample(factors.law, shape, valley=0.0 if self.debias else None)
 
     def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor:
+        if not self.debias:
+            return super()._estimate(cost, factors)
         law = factors.law
-        if self.debias and isinstance(law, Binomial) and law.total_count.requires_grad:
+        if isinstance(law, Binomial) and law.total_count.requires_grad:
             raise TypeError(
                 "MidCDF(debias=...) measures differences in the values, and knows none in "
                 "`total_count`, which requires a gradient here; use MidCDF()."
             )
         z = self._draw(factors, torch.Size([self.samples]))
         f = cost.along(z)
-        if not self.debias or not z.requires_grad:
+        if not z.requires_grad:
             return f.mean(0)
         (slope,) = torch.autograd.grad(f.sum(), z, retain_graph=True)
         moves = move_factors(factors, z.detach(), self.debias)
