@@ -95,7 +95,7 @@ class CheckedCost:
     def gradient(
         self, values: Tensor, create_graph: bool = False, redraw: Redraw | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Costs, and their gradients with respect to the values; ``redraw`` as for :meth:`along`"""
+        """Costs, and their gradients with respect to the values; a warning as in :meth:`along`."""
         if not inspectable(values) or inside_transform():
             out: Any = torch.func.vjp(self, values)
             return out[0], out[1](torch.ones_like(out[0]))[0]
@@ -152,7 +152,7 @@ def _bad_costs(owner: str, costs: Tensor) -> FloatingPointError:
 
 
 def _warn_at_caller() -> Warn:
-    """``warnings.warn`` as if from the line that called ``expect``; to be called on the way back."""
+    """``warnings.warn``, for the way back, as if from the line that called ``expect``."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").startswith("gengs.estimators"):
         frame = frame.f_back
