@@ -32,7 +32,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution, Independent
 
-from ..distributions.kl import divergence
+from ..tables.kl import divergence
 from ..estimators.base import Cost, Estimator, as_in_training, positive_integer
 from ..estimators.temperature import Schedule
 

@@ -70,7 +70,7 @@ class Measure:
 
     def run(self) -> Measurement:
         """Measure, print, and return the result."""
-        from gengs.distributions.truncation import truncate
+        from gengs.tables.truncation import truncate
         from gengs.estimators.spec import parse_law
         from gengs.lab.measure import measure
 

@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.nn.functional import pad
 
-from gengs.distributions.truncation import truncate
+from gengs.tables.truncation import truncate
 from gengs.estimators.base import Estimator
 from gengs.estimators.spec import parse_estimator, parse_law
 

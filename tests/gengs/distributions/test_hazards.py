@@ -18,8 +18,8 @@ from torch.distributions import (
 
 import gengs
 from gengs.distributions import tracing
-from gengs.distributions.families import family_of
-from gengs.distributions.gumbel import log_exponential
+from gengs.laws.law import family_of
+from gengs.numerics.gumbel import log_exponential
 
 NAN, INF = math.nan, math.inf
 

@@ -7,7 +7,7 @@ from frequencies import assert_frequencies, assert_mean
 from torch.distributions import Independent, Multinomial, Poisson
 
 import gengs
-from gengs.distributions.multinomial import (
+from gengs.laws.multinomial import (
     MOST_OUTCOMES,
     compositions,
     explodes,

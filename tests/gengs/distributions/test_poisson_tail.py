@@ -10,8 +10,8 @@ from torch.distributions import Poisson, kl_divergence
 
 import gengs
 from gengs import GenGS, midcdf_sample, truncate
-from gengs.distributions.families import family_of
-from gengs.distributions.poisson import log_poisson_tail
+from gengs.laws.law import family_of
+from gengs.laws.poisson import log_poisson_tail
 
 double = torch.float64
 RATES = torch.logspace(-6, 4, 401, dtype=double)

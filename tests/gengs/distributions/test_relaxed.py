@@ -10,7 +10,7 @@ from frequencies import assert_frequencies, assert_mean
 from torch.distributions import Independent, Normal, Poisson, RelaxedOneHotCategorical
 
 import gengs
-from gengs.distributions.gumbel_softmax import relaxed_weights
+from gengs.numerics.gumbel_softmax import relaxed_weights
 
 LOGITS = torch.tensor([0.4, -1.0, 0.9])
 

@@ -7,7 +7,7 @@ import torch
 from torch.distributions import Binomial, Geometric, NegativeBinomial, Poisson
 
 import gengs
-from gengs.distributions.families import family_of
+from gengs.laws.law import family_of
 
 PROBS = [1e-6, 1e-3, 0.1, 0.5, 0.9, 0.999, 1 - 1e-6]
 GRID = (

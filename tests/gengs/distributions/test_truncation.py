@@ -18,7 +18,7 @@ from torch.distributions import (
 )
 
 import gengs
-from gengs.distributions.truncation import as_finite
+from gengs.tables.truncation import as_finite
 
 double = torch.float64
 

@@ -15,7 +15,7 @@ from torch.distributions import (
 
 import gengs
 from gengs import Finite, MidCDF, Skellam, midcdf_sample, truncate
-from gengs.draws.ordered_table import midcdf_from_table, move_in_table
+from gengs.laws.ordered_table import midcdf_from_table, move_in_table
 from gengs.lab.testing import check_estimator
 
 

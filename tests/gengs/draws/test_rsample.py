@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import gengs
 from gengs import Finite, rsample
-from gengs.draws.rsample import mover
+from gengs.gradients.draws import mover
 
 
 @pytest.fixture(autouse=True)

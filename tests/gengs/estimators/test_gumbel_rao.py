@@ -4,7 +4,7 @@ import torch
 from frequencies import FALSE_ALARM
 from torch.distributions import Categorical, Independent, OneHotCategorical, Poisson
 
-from gengs.distributions.gumbel_softmax import soften
+from gengs.numerics.gumbel_softmax import soften
 from gengs.estimators import GenGS, GumbelRao
 
 DOUBLE = torch.float64
