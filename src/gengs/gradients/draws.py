@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.types import _size
 
-from .. import distributions  # noqa: F401 (every record is registered)
+from ..distributions import Finite as _  # noqa: F401 (every record is registered)
 from ..laws.law import base_of, law_of
 
 
