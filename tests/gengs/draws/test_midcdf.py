@@ -15,8 +15,8 @@ from torch.distributions import (
 
 import gengs
 from gengs import Finite, MidCDF, Skellam, midcdf_sample, truncate
-from gengs.laws.ordered_table import midcdf_from_table, move_in_table
 from gengs.lab.testing import check_estimator
+from gengs.laws.ordered_table import midcdf_from_table, move_in_table
 
 
 def unchecked(kind, *arguments):
@@ -110,8 +110,8 @@ def test_the_bias_is_the_error_of_the_trapezoid_rule():
 
 
 def test_debiased_is_unbiased_on_everything():
-    check_estimator(MidCDF(debias=1), replicates=8_000)
-    check_estimator(MidCDF(samples=2, debias=3), replicates=4_000)
+    check_estimator(MidCDF(debias=1), gradients=8_000)
+    check_estimator(MidCDF(samples=2, debias=3), gradients=4_000)
 
 
 @pytest.mark.parametrize("name", ["Poisson", "Binomial", "NegativeBinomial, logits", "Geometric"])

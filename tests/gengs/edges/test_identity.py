@@ -255,7 +255,7 @@ def test_divergences(name):
 def test_what_measure_calls_exact():
     law, _ = build("AtLeastOne")
     cost = cost_of(Poisson)
-    result = gengs.lab.measure(cost, law, gengs.FiniteDifference(), replicates=2_000)
+    result = gengs.lab.measure(cost, law, gengs.FiniteDifference(), gradients=2_000)
     torch.testing.assert_close(result.exact, exact("AtLeastOne").reshape(1), rtol=1e-4, atol=0)
     assert abs(result["FiniteDifference"].bias) < 5 * result["FiniteDifference"].bias_error
 
