@@ -38,6 +38,7 @@ class Factors:
 
     Attributes:
         law: The factors' law, of batch shape ``batch + factors``.
+        given: The same, as it was given: in half precision ``law`` is its table.
         batch: The shape of the result of an expectation.
         shape: The shape of one latent vector, in factors.
         event: The shape of one atom: empty for numbers.
@@ -60,7 +61,7 @@ class Factors:
             self.validate = self.validate and validates(vars(q).get("_validate_args"))
         # half precision cannot hold a count past 256 (bfloat16) or 2048: a table is wider
         half = any(t.is_floating_point() and t.dtype.itemsize < 4 for _, _, t in tensors_of(q))
-        self.law = law_of(q).table() if half else q
+        self.given, self.law = q, law_of(q).table() if half else q
         self.owner, self.context = owner, context
         cut = len(q.batch_shape) - factor_dims
         self.batch, self.shape, self.event = q.batch_shape[:cut], q.batch_shape[cut:], q.event_shape

@@ -23,7 +23,7 @@ from .pmf import BoundaryExpansion
 
 # exp(-60) is a rate of zero for every purpose, exp(60) more than any count
 _LOG_RATES = (-60.0, 60.0)
-_LARGEST = 2.0**62  # torch draws no count beyond 64-bit integers
+_LARGEST = 2.0**40  # beyond, torch's draws lose digits, and from 1e16 on have another variance
 
 
 @register(Poisson, "pyro.Poisson")
@@ -52,7 +52,7 @@ class PoissonLaw(Line):
             drawn = torch.poisson(rate.clamp_max(_LARGEST))
             # the same noise, standardised, around a rate that torch cannot draw at
             beyond = rate + (drawn - _LARGEST) * (rate / _LARGEST).sqrt()
-            return torch.where(rate > _LARGEST, beyond, drawn)
+            return torch.where(rate > _LARGEST, beyond.round(), drawn)
 
     @property
     def arrival_rate(self) -> Tensor:
