@@ -103,8 +103,6 @@ def compositions(total: int, boxes: int) -> Tensor:
 class MultinomialLaw(Law):
     """The record of the multinomial."""
 
-    one_sided_differences = False  # a ball never enters an impossible box
-
     def whole_table(self, validate: bool) -> Finite:
         atoms, log_pmf = enumerate_multinomial(self.q)
         table = Finite(atoms, logits=log_pmf, event_dim=1, validate_args=validate)
@@ -150,7 +148,9 @@ class MultinomialLaw(Law):
         return self.attach(self.draw(shape))
 
     def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
-        return move_ball(z, z.new_tensor(float(self.q.total_count)), multinomial_probs(self.q)[1])
+        probs, log_p = multinomial_probs(self.q)
+        given = probs if was_given(self.q._categorical, "probs") else None
+        return move_ball(z, z.new_tensor(float(self.q.total_count)), log_p, given)
 
 
 @register_kl(Multinomial, Multinomial)

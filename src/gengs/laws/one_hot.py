@@ -135,8 +135,6 @@ class OneHot(Finite):
 class _OneHotRules(Law):
     """What both laws of one-hot vectors share."""
 
-    one_sided_differences = False  # an impossible category is never drawn as a neighbour
-
     def parameter(self) -> dict[str, Tensor]:
         """``{"logits": ...}`` or ``{"probs": ...}``, as the law was given."""
         raise NotImplementedError
@@ -159,7 +157,7 @@ class _OneHotRules(Law):
     def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
         ((name, given),) = self.parameter().items()
         log_p = given.log_softmax(-1) if name == "logits" else safe_log(given)
-        return move_ball(z, z.new_ones(()), log_p)
+        return move_ball(z, z.new_ones(()), log_p, given if name == "probs" else None)
 
 
 @register(OneHot)

@@ -38,10 +38,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
-from ..tables.finite import Finite
 from ..numerics.inverse_cdf import antithetic_uniforms, inverse_cdf_index, pick
-from ..numerics.tails import atoms_first
 from ..numerics.once_differentiable import OnceDifferentiable
+from ..numerics.tails import atoms_first
+from ..tables.finite import Finite
 
 VALLEY = 0.01
 """How rare an atom must be, beside the mode and the mass on both sides, to be bridged."""

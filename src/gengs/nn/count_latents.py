@@ -62,11 +62,11 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
+from ..estimators.base import positive_integer
 from ..laws.law import law_of
 from ..tables.finite import Finite
 from ..tables.tilting import standardised_atoms, tilt
 from ..tables.truncation import truncate
-from ..estimators.base import positive_integer
 from .fixed_prior import FixedPrior, has_explicit_posterior
 
 PosteriorFamily = Literal["explicit", "implicit", "tilted"]

@@ -115,5 +115,5 @@ def test_evaluations_are_counted(kind):
         seen.clear()
         estimator.expect(cost, q)
         assert sum(seen) == estimator.evaluations
-    with pytest.raises(ValueError, match=f"{kind.__name__} expects a positive integer `k`"):
+    with pytest.raises(ValueError, match=f"{kind.__name__} expects a positive integer `samples`"):
         kind(0)
