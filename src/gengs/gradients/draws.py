@@ -74,8 +74,10 @@ def refuse_settings_of_expect(owner: str, by: Any) -> None:
 
     Args:
         owner: The function that was called, for the message.
-        by: An estimator, the library's or somebody's own.
+        by: An estimator, the library's or somebody's own, or ``None``.
     """
+    if not hasattr(by, "samples"):
+        return
     defaults = inspect.signature(type(by)).parameters
     for name in ("samples", "debias"):
         value = getattr(by, name, None)

@@ -165,7 +165,6 @@ def _estimated(make):
 ENTRIES = {
     "truncate": _truncated,
     "rsample": lambda law, cost: cost(gengs.rsample(law)),
-    "midcdf_sample": lambda law, cost: cost(gengs.midcdf_sample(law)),
     "a block": _in_a_block(None),
     "a block by RLOO": _in_a_block(gengs.RLOO()),
     "MidCDF(debias=1)": _estimated(lambda: gengs.MidCDF(debias=1)),
