@@ -16,6 +16,7 @@ from torch.distributions import Distribution, Poisson
 from torch.distributions.utils import lazy_property
 
 from ..numerics.poisson_tail import log_clipped_poisson, log_poisson_pmf, log_poisson_tail
+from ..numerics.saddle_point import log_poisson_digits
 from ..numerics.tails import widen
 from .law import Spec, register
 from .line import Line, Rates
@@ -68,6 +69,8 @@ class PoissonLaw(Line):
 
     def log_pmf(self, k: Tensor) -> Tensor:
         k = k.double().where(self.inside(k), -1.0)  # where 1/Γ(k + 1) is 0, as it should be
+        if self.rate.dtype == torch.float64:
+            return log_poisson_digits(k, self.rate)
         return log_poisson_pmf(k, self.rate.double()).to(self.rate.dtype)
 
     def log_clipped(self, k: Tensor, first: int | None) -> Tensor:
