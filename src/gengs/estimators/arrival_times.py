@@ -84,7 +84,7 @@ class ArrivalTimes(Pathwise):
         law = factors.given
         rate: Tensor | None = getattr(law_of(law), "arrival_rate", None)
         if rate is None:
-            kind = "a law on finitely many atoms" if isinstance(law, Finite) else type(law).__name__
+            kind = type(law).__name__ + ", on finitely many atoms" * isinstance(law, Finite)
             raise TypeError(
                 f"ArrivalTimes counts the arrivals of a Poisson law, but `q` is {kind}; pass "
                 "torch's Poisson as it is, not truncated, or use GenGS, MidCDF or ReinMax."

@@ -124,7 +124,8 @@ class Factors:
 
     def refuse_learned_atoms(self) -> None:
         """Raise where the atoms require a gradient that the estimator does not have."""
-        if isinstance(self.law, Finite) and self.law.atoms.requires_grad:
+        atoms = vars(self.law).get("atoms")  # those of a one-hot law are made when asked for
+        if isinstance(self.law, Finite) and atoms is not None and atoms.requires_grad:
             raise TypeError(
                 f"{self.owner} does not differentiate with respect to atoms, but these require a "
                 "gradient; detach them, or use GenGS, MidCDF, RLOO or UnOrd."
