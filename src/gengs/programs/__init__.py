@@ -4,8 +4,8 @@
 draw by :func:`gengs.rsample`, or by the score function.
 """
 
-__all__ = ["CutGradientWarning", "Program", "Site", "differentiable"]
+__all__ = ["CutGradientWarning", "Program", "differentiable"]
 
 from .cut_report import CutGradientWarning
 from .program import Program, differentiable
-from .sample_site import Site
+from .sample_site import Site as Site  # the type of what Program.sites holds
