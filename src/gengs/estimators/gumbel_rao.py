@@ -40,9 +40,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
-from ..distributions.gumbel import log_exponential
-from ..distributions.gumbel_softmax import check_temperature, soften
-from ..distributions.tracing import is_eager
+from ..numerics.gumbel import log_exponential
+from ..numerics.gumbel_softmax import check_temperature, soften
+from ..numerics.tracing import is_eager
 from .base import Pathwise, attach, positive_integer
 from .factors import Factors
 from .temperature import Schedule, temperature_now

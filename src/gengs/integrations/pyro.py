@@ -5,7 +5,6 @@ guide's discrete draw is differentiable instead, so that SVI takes the pathwise 
 
 - :class:`MidCDFLaw` draws exactly and moves the draw by the mid-CDF gradient, or by that of another
   estimator (:func:`gengs.rsample`);
-- :class:`StraightThrough` draws exactly and lends the gradient of its relaxation;
 - :class:`Finite` and :func:`truncate` make laws on finitely many atoms, for models and guides.
 
 **Use** ``TraceMeanField_ELBO``. The bound is
@@ -36,7 +35,7 @@ Example:
     6
 """
 
-__all__ = ["Finite", "MidCDFLaw", "StraightThrough", "truncate"]
+__all__ = ["Finite", "MidCDFLaw", "truncate"]
 
 from typing import Any
 
@@ -49,10 +48,11 @@ from torch.distributions import Distribution, Independent, constraints, kl_diver
 from torch.types import _size
 
 from ..distributions import Finite as CoreFinite
-from ..distributions import StraightThrough as CoreStraightThrough
 from ..distributions import truncate as core_truncate
-from ..distributions.tracing import validates
-from ..draws import rsample
+from ..numerics.tracing import validates
+from ..gradients import rsample
+from ..laws.finite_law import FiniteLaw
+from ..laws.law import register
 from ..estimators.checked_cost import leads_to
 
 
@@ -63,6 +63,9 @@ class PyroFinite(CoreFinite, TorchDistributionMixin):  # type: ignore[misc]
 
     def log_prob(self, value: Tensor) -> Tensor:
         return _honest(super().log_prob(value), value, self)
+
+
+register(PyroFinite)(FiniteLaw)
 
 
 def truncate(law: Distribution, level: int | None = None, **rule: Any) -> PyroFinite:
@@ -76,16 +79,8 @@ def truncate(law: Distribution, level: int | None = None, **rule: Any) -> PyroFi
     return _as(PyroFinite, core_truncate(_torchs_own(law), level, **rule))
 
 
-class PyroStraightThrough(CoreStraightThrough, TorchDistributionMixin):
-    """:class:`gengs.StraightThrough`, with what Pyro asks of a law."""
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        return _honest(super().log_prob(value), value, self)
-
-
-# in a model or a guide they are called like the laws they are
+# in a model or a guide it is called like the law it is
 Finite = PyroFinite
-StraightThrough = PyroStraightThrough
 
 
 class MidCDFLaw(TorchDistribution):

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from ..distributions.tracing import tensors_of
+from ..numerics.tracing import tensors_of
 from ..estimators.checked_cost import graph_of
 
 

@@ -28,8 +28,8 @@ from torch.distributions import (
     Poisson,
 )
 
-from ..distributions.finite import Finite
-from ..distributions.truncation import as_finite, truncate
+from ..tables.finite import Finite
+from ..tables.truncation import as_finite, truncate
 from ..estimators.base import Cost, Estimator
 from ..estimators.exact import Exact
 from .measure import independent_gradients

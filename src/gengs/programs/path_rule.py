@@ -15,10 +15,12 @@ import torch
 from torch import Tensor
 from torch.distributions import Binomial, Categorical, OneHotCategorical, Poisson
 
-from ..draws import rsample
-from ..draws.own_laws import is_the_law
-from ..draws.rsample import looks_into, mover
-from ..draws.vectors import move_counts
+from ..gradients import rsample
+from ..laws.binomial import BinomialLaw
+from ..laws.boxes import attach_counts
+from ..laws.categorical import CategoricalLaw
+from ..laws.law import law_of
+from ..laws.poisson import PoissonLaw
 from ..estimators import MidCDF
 from .block_stack import outermost
 from .cut_report import CutGradientWarning
@@ -37,7 +39,10 @@ class PathRule:
         self.name = "MidCDF" if by is None else type(by).__name__
         self.exact = by is None or isinstance(by, MidCDF)  # it keeps the draws of the program
 
-    looks_into = staticmethod(looks_into)
+    @staticmethod
+    def looks_into(law: Any) -> bool:
+        """Whether draws inside ``law.sample()`` carry the gradient."""
+        return law_of(law).traces_sample
 
     def draw(self, site: Site, law: Any, plain: Plain, shape: torch.Size) -> Tensor:
         """A draw that carries a gradient; ``plain`` makes it as it would be made elsewhere."""
@@ -54,14 +59,14 @@ class PathRule:
         if self.absorbing:
             law = _hold_at_zero(law, site)
         try:
-            move = mover(law) if self.exact else None
-            if move is None:
+            record = law_of(law)
+            if record.compound or not self.exact:
                 return rsample(law, shape, self.by)
+            with torch.no_grad():
+                z = plain()
+            return record.attach(z)
         except TypeError as error:
             raise TypeError(f"{site.place}: {error}") from None
-        with torch.no_grad():
-            z = plain()
-        return move(z)
 
     def _index(self, site: Site, law: Categorical, plain: Plain) -> Tensor:
         """An integer index, beside which goes a one-hot vector that moves."""
@@ -69,7 +74,9 @@ class PathRule:
             index = plain()
             still = torch.nn.functional.one_hot(index, law.logits.shape[-1])
         if self.exact:
-            one_hot = move_counts(law, law.logits.new_ones(()), still.to(law.logits.dtype))
+            one_hot = attach_counts(
+                still.to(law.logits.dtype), law.logits.new_ones(()), logits=law.logits
+            )
         else:
             kept = law.expand(index.shape)
             one_hot = rsample(OneHotCategorical(logits=kept.logits), by=self.by)
@@ -81,7 +88,7 @@ class PathRule:
 
 def _as_categorical(law: Categorical, site: Site) -> Categorical:
     """A law of indices, as torch's: of a subclass with its own ``log_prob``, what that says."""
-    if is_the_law(law, Categorical):
+    if type(law_of(law)) is CategoricalLaw:
         return law
     values = torch.arange(law.logits.shape[-1], device=law.logits.device)
     values = values.reshape(-1, *[1] * len(law.batch_shape)).expand(-1, *law.batch_shape)
@@ -98,9 +105,9 @@ def _as_categorical(law: Categorical, site: Site) -> Categorical:
 def _hold_at_zero(law: Any, site: Site) -> Any:
     """A Poisson or Binomial law whose counts stay put where earlier draws ended what they count."""
     law, comes_from_a_draw = base_of(law), outermost().report.comes_from_a_draw
-    if is_the_law(law, Poisson) and comes_from_a_draw(law.rate):
+    if type(law_of(law)) is PoissonLaw and comes_from_a_draw(law.rate):
         return Poisson(_held(law.rate, law.rate == 0, site), validate_args=False)
-    if is_the_law(law, Binomial) and "probs" in vars(law) and comes_from_a_draw(law.probs):
+    if type(law_of(law)) is BinomialLaw and "probs" in vars(law) and comes_from_a_draw(law.probs):
         p = law.probs
         return Binomial(law.total_count, _held(p, (p == 0) | (p == 1), site), validate_args=False)
     return law

@@ -44,7 +44,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from ..draws.rsample import refuse_settings_of_expect
+from ..gradients.draws import refuse_settings_of_expect
 from ..estimators import REINFORCE, RLOO
 from .block_stack import BLOCKS, outermost, quiet
 from .cut_report import CutReport

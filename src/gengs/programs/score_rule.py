@@ -25,9 +25,10 @@ import torch
 from torch import Tensor
 from torch.distributions import Binomial, Distribution, Poisson, TransformedDistribution
 
-from ..distributions.tracing import tensors_of
-from ..draws.once_differentiable import OnceDifferentiable
-from ..draws.own_laws import has_own_pmf, is_the_law
+from ..numerics.tracing import tensors_of
+from ..numerics.once_differentiable import OnceDifferentiable
+from ..laws.law import law_of
+from ..laws.poisson import PoissonLaw
 from ..estimators import RLOO, BoundaryWarning
 from ..estimators.checked_cost import graph_of
 from ..estimators.factors import Factors
@@ -46,7 +47,7 @@ class ScoreRule:
     @staticmethod
     def looks_into(law: Distribution) -> bool:
         """Whether the draw is made of others, which have a log-probability."""
-        return not has_own_pmf(law)
+        return not law_of(law).has_pmf
 
     def draw(self, site: Site, law: Any, plain: Plain, shape: torch.Size) -> Tensor:
         """A draw as the program makes it."""
@@ -83,7 +84,7 @@ def _require_score(law: Any, site: Site) -> None:
 def _log_prob(law: Any, z: Tensor) -> Tensor:
     """``law.log_prob(z)``, whose gradient at a rate of 0 is not 0/0."""
     base = base_of(law)
-    if not is_the_law(base, Poisson):
+    if type(law_of(base)) is not PoissonLaw:
         log_prob: Tensor = law.log_prob(z)
         return log_prob
     rate, events = base.rate, len(law.event_shape)
