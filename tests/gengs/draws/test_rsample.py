@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import gengs
 from gengs import Finite, rsample
-from gengs.gradients.draws import mover
+from gengs import law_of
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +73,7 @@ def test_families_are_exact_for_quadratics_in_every_parameter(name):
     law = make(*parameters)
     outcomes = torch.arange(most + 1.0)
     weights = law.log_prob(outcomes).exp().detach()
-    z = mover(law)(outcomes)
+    z = law_of(law).attach(outcomes)
     assert torch.equal(z.detach(), outcomes)
     found = torch.autograd.grad((weights * quadratic(z)).sum(), parameters)
     exact = torch.autograd.grad(quadratic_mean(law), parameters)
@@ -213,7 +213,7 @@ def test_one_hot_draws_are_reinmax():
 def test_two_boxes_are_the_binomial():
     p = number(0.3)
     z = torch.arange(6.0)
-    (scalar,) = torch.autograd.grad(mover(Binomial(5, p))(z).square().sum(), p)
+    (scalar,) = torch.autograd.grad(law_of(Binomial(5, p)).attach(z).square().sum(), p)
     law = Multinomial(5, torch.stack([p, 1 - p]))
     law.sample = lambda shape: torch.stack([z, 5 - z], -1)
     (vector,) = torch.autograd.grad(rsample(law)[:, 0].square().sum(), p)

@@ -66,13 +66,10 @@ LAWS = {
     "skellam": lambda dtype, batch: gengs.Skellam(
         numbers(3.0, dtype, batch), numbers(1.5, dtype, batch)
     ),
-    "straight-through": lambda dtype, batch: gengs.StraightThrough(
-        0.5, finite(PAIRS, 1)(dtype, batch)
+    "one-hot logits": lambda dtype, batch: gengs.OneHot(
+        logits=numbers([0.1, -0.2, 0.7], dtype, batch)
     ),
     "relaxed": lambda dtype, batch: gengs.Relaxed(0.5, finite(PAIRS, 1)(dtype, batch)),
-    "relaxed multinomial": lambda dtype, batch: gengs.RelaxedMultinomial(
-        0.5, Multinomial(3, numbers([0.1, 0.2, 0.7], dtype, batch))
-    ),
 }
 DENSITIES = {"relaxed"}
 TABLES = {

@@ -131,9 +131,7 @@ CASES = {
         r"positive, finite `temperature`, but got 0\.0",
     ),
     "temperature tensor with a bad entry": (
-        lambda: gengs.RelaxedMultinomial(
-            torch.tensor([1.0, -2.0]), Multinomial(2, torch.ones(2, 2))
-        ),
+        lambda: gengs.gumbel_relax(Multinomial(2, torch.ones(2, 2)), torch.tensor([1.0, -2.0])),
         r"positive, finite `temperature`, but got \[1\.0, -2\.0\]",
     ),
 }
