@@ -84,7 +84,7 @@ class MixtureLaw(_InStages):
         weights = self.q.mixture_distribution.expand(self.batch_shape)
         given = "logits" if was_given(weights, "logits") else "probs"
         one_hot = OneHotCategorical(**{given: getattr(weights, given)}, validate_args=False)
-        component = OneHotCategoricalLaw(one_hot).rsample(shape)  # (*sample, *batch, K)
+        component = OneHotCategoricalLaw(one_hot).rsample(shape, weight=0.5)  # (*sample, *batch, K)
         z = self.component.rsample(shape)  # (*sample, *batch, K, *event)
         event = len(self.q.event_shape)
         return (component.reshape(component.shape + (1,) * event) * z).sum(-1 - event)
