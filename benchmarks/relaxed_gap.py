@@ -15,6 +15,7 @@ import json
 import math
 import platform
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -105,7 +106,7 @@ def while_training(folder: Path, end: float) -> list[tuple[float, float]]:
 
 def met_at(curve: list[tuple[float, float]], wanted: float) -> float | None:
     """The lowest temperature at which a curve, from high to low, crosses a value."""
-    for (t0, y0), (t1, y1) in reversed(list(zip(curve, curve[1:], strict=False))):
+    for (t0, y0), (t1, y1) in reversed(list(pairwise(curve))):
         if min(y0, y1) <= wanted <= max(y0, y1) and y0 != y1:
             share = (wanted - y0) / (y1 - y0)
             return math.exp(math.log(t0) + share * (math.log(t1) - math.log(t0)))

@@ -10,8 +10,8 @@ Vectors :math:`c_k` have none: probability flows from every atom to every other.
 
 up to a constant in i, with :math:`w = 1/2`: one product of the cotangent with the matrix of atoms.
 For one-hot vectors that is ReinMax. Of many atoms the second term is mostly noise, and gets less
-weight (:mod:`gengs.laws.inflow_weight`). A difference of the cost is taken to an independent draw :math:`i`, with the weight
-:math:`\tfrac12 \nabla (\log \pi_i - \log \pi_b)`.
+weight (:mod:`gengs.laws.inflow_weight`). A difference of the cost is taken to an independent draw
+:math:`i`, with the weight :math:`\tfrac12 \nabla (\log \pi_i - \log \pi_b)`.
 """
 
 __all__ = ["FiniteLaw"]
