@@ -35,10 +35,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ..tables.finite import Finite
 from ..numerics.gumbel import log_exponential
 from ..numerics.gumbel_softmax import check_temperature
 from ..numerics.tracing import inside_transform, inspectable, require_memory
+from ..tables.finite import Finite
 from .base import Pathwise, positive_integer
 from .factors import Factors
 from .temperature import Schedule, temperature_now

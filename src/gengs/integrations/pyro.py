@@ -39,7 +39,6 @@ __all__ = ["Finite", "MidCDFLaw", "truncate"]
 
 from typing import Any
 
-import pyro.distributions as pyro_laws
 import torch
 from pyro.distributions import TorchDistribution
 from pyro.distributions.torch_distribution import TorchDistributionMixin
@@ -50,11 +49,11 @@ from torch.types import _size
 from ..distributions import Finite as CoreFinite
 from ..distributions import Truncated
 from ..distributions import truncate as core_truncate
-from ..numerics.tracing import validates
+from ..estimators.checked_cost import leads_to
 from ..gradients import rsample
 from ..laws.finite_law import FiniteLaw
 from ..laws.law import register
-from ..estimators.checked_cost import leads_to
+from ..numerics.tracing import validates
 
 
 class PyroFinite(CoreFinite, TorchDistributionMixin):  # type: ignore[misc]
@@ -78,7 +77,9 @@ class PyroTruncated(Truncated, TorchDistributionMixin):  # type: ignore[misc]
 register(PyroFinite, PyroTruncated)(FiniteLaw)
 
 
-def truncate(law: Distribution, level: int | None = None, **rule: Any) -> PyroFinite | PyroTruncated:
+def truncate(
+    law: Distribution, level: int | None = None, **rule: Any
+) -> PyroFinite | PyroTruncated:
     """:func:`gengs.truncate`, whose result Pyro takes; the law may be one of Pyro's own.
 
     Example:

@@ -18,7 +18,7 @@ Differences of the cost are taken downwards where p > 1/2, so that no small numb
 
 __all__ = ["BernoulliLaw", "BinomialLaw"]
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -40,9 +40,12 @@ from .trials import Trials
 class BinomialLaw(Trials):
     """The record of the binomial."""
 
-    spec = Spec(
-        *("binomial", ("total_count", "probs")),
-        *("an integer total_count >= 0 and 0 <= probs <= 1", Binomial, ("total_count",)),
+    spec: ClassVar[Spec | None] = Spec(
+        "binomial",
+        ("total_count", "probs"),
+        "an integer total_count >= 0 and 0 <= probs <= 1",
+        Binomial,
+        constant=("total_count",),
     )
 
     @property
@@ -52,7 +55,7 @@ class BinomialLaw(Trials):
     @property
     def rates(self) -> Rates:
         if self.by_logits:
-            return {"logits": (_logit_up, _logit_below), "total_count": (_logit_more, _share)}
+            return {"logits": (_logit_up, _logit_below), "total_count": (_logit_more, _logit_share)}
         return {"probs": (_up, _below), "total_count": (_more, _share)}
 
     def down(self) -> Tensor:
@@ -180,8 +183,12 @@ def _logit_more(z: Tensor, logit: Tensor, n: Tensor) -> Tensor:
     return torch.sigmoid(logit).expand_as(z)
 
 
-def _share(z: Tensor, parameter: Tensor, n: Tensor) -> Tensor:
-    return z / nonzero(n)
+def _share(z: Tensor, p: Tensor, n: Tensor) -> Tensor:
+    return torch.where(n == 0, p, z / nonzero(n))
+
+
+def _logit_share(z: Tensor, logit: Tensor, n: Tensor) -> Tensor:
+    return _share(z, torch.sigmoid(logit), n)
 
 
 @register_kl(Binomial, Binomial)

@@ -18,7 +18,7 @@ References:
     | https://arxiv.org/abs/2304.08612
 """
 
-__all__ = ["attach_counts", "draw_counts", "move_ball"]
+__all__ = ["attach_counts", "draw_counts", "move_ball", "new_box"]
 
 import torch
 from torch import Tensor
@@ -80,12 +80,40 @@ def draw_counts(n: Tensor, probs: Tensor) -> Tensor:
         return torch.stack([*counts, left], -1)
 
 
-def move_ball(z: Tensor, n: Tensor, log_p: Tensor) -> tuple[Tensor, Tensor]:
-    """Counts with one ball moved to a new box, and the weight of the difference, with gradient."""
-    fixed = log_p.detach().exp().expand_as(z)
+def move_ball(
+    z: Tensor, n: Tensor, log_p: Tensor, probs: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Counts with one ball moved to a new box, and the weight of the difference, with gradient.
+
+    Args:
+        z: The counts, ``(*sample, *batch, K)``.
+        n: The number of balls, a scalar.
+        log_p: Log-probabilities of the boxes, ``(*batch, K)``.
+        probs: The probabilities, where those are the parameter: one of 0 may grow.
+    """
     leaves = inverse_cdf_index(z.detach() / n, torch.Size())
-    enters = inverse_cdf_index(fixed, torch.Size())
+    enters, weight = new_box(leaves, log_p, probs)
     boxes = torch.arange(z.shape[-1], device=z.device)
     there = z + (enters.unsqueeze(-1) == boxes).to(z) - (leaves.unsqueeze(-1) == boxes).to(z)
-    weight = (pick(log_p, enters) - pick(log_p, leaves)) * (n.squeeze(-1) if n.dim() else n) / 2
-    return there, weight
+    return there, n * weight
+
+
+def new_box(leaves: Tensor, log_p: Tensor, probs: Tensor | None) -> tuple[Tensor, Tensor]:
+    r"""A box for a ball that leaves its own: the index, and the weight of the difference.
+
+    Boxes are drawn with their probabilities, :math:`w = \tfrac12 \nabla(\log p_i - \log p_j)`. An
+    impossible one that may grow is drawn as well, as if it had 1/K of the mass, with
+    :math:`w = K \nabla p_i`: the one-sided derivative.
+    """
+    shape = (*leaves.shape, log_p.shape[-1])
+    fixed = log_p.detach().exp()
+    log_p = log_p.masked_fill(log_p == -torch.inf, 0.0)  # which is not drawn, or not used
+    if probs is None:
+        enters = inverse_cdf_index(fixed.expand(shape), torch.Size())
+        return enters, (pick(log_p, enters) - pick(log_p, leaves)) / 2
+    impossible = probs.detach() == 0
+    chance = probs.detach().masked_fill(impossible, 1 / shape[-1])
+    enters = inverse_cdf_index(chance.expand(shape), torch.Size())
+    usual = (pick(log_p, enters) - pick(log_p, leaves)) / 2
+    weight = torch.where(pick(impossible, enters), shape[-1] * pick(probs, enters), usual)
+    return enters, weight * chance.sum(-1)

@@ -25,6 +25,7 @@ from ..numerics.attach import nonzero
 from ..numerics.inverse_cdf import antithetic_uniforms, inverse_cdf_index, pick
 from ..numerics.once_differentiable import OnceDifferentiable
 from ..tables.finite import Finite
+from .boxes import new_box
 from .inflow_weight import inflow_weight
 from .law import Law, register
 from .ordered_table import NOT_TWICE, attach_in_table, draw_from_table, step_in_table
@@ -35,10 +36,6 @@ class FiniteLaw(Law):
     """The record of a :class:`gengs.Finite`."""
 
     q: Finite
-
-    @property
-    def one_sided_differences(self) -> bool:  # type: ignore[override]
-        return not self.q.event_dim  # an impossible vector is never drawn as a neighbour
 
     @property
     def takes_weight(self) -> bool:  # type: ignore[override]
@@ -95,10 +92,7 @@ class FiniteLaw(Law):
         if not self.q.event_dim:
             return step_in_table(self.q, z)
         here = self.q.index_of(z)[0]
-        there = inverse_cdf_index(
-            self.q.probs.detach().expand(*here.shape, self.q.num_atoms), torch.Size()
-        )
-        weight = (pick(self.q.logits, there) - pick(self.q.logits, here)) / 2
+        there, weight = new_box(here, self.q.logits, self.q.given_probs)
         return self.q.at(there).detach(), weight
 
 

@@ -96,9 +96,7 @@ class Line(Law):
         if self.upper is not None:
             there = there.minimum(self.upper.squeeze(-1).to(there))
         weight = torch.zeros_like(z)
-        for (name, (up, below)), parameter in zip(
-            self.rates.items(), self.parameters, strict=True
-        ):
+        for (name, (up, below)), parameter in zip(self.rates.items(), self.parameters, strict=True):
             if self.measured is None or name in self.measured:
                 rate = up(z, *fixed)
                 if down is not None:

@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.distributions import (
     AffineTransform,
     MixtureSameFamily,
-    OneHotCategorical,
     TransformedDistribution,
 )
 from torch.distributions.utils import lazy_property
@@ -22,7 +21,7 @@ from ..numerics.tails import was_given
 from ..tables.finite import Finite
 from ..tables.supports import integer_support
 from .law import Law, law_of, register
-from .one_hot import OneHotCategoricalLaw
+from .one_hot import attach_one_hot
 
 
 class _InStages(Law):
@@ -83,8 +82,11 @@ class MixtureLaw(_InStages):
     def stages(self, shape: torch.Size) -> Tensor:
         weights = self.q.mixture_distribution.expand(self.batch_shape)
         given = "logits" if was_given(weights, "logits") else "probs"
-        one_hot = OneHotCategorical(**{given: getattr(weights, given)}, validate_args=False)
-        component = OneHotCategoricalLaw(one_hot).rsample(shape, weight=0.5)  # (*sample, *batch, K)
+        with torch.no_grad():  # in the order in which torch draws
+            index = weights.sample(shape)
+        component = attach_one_hot(  # (*sample, *batch, K)
+            index, weights.probs.detach(), **{given: getattr(weights, given)}, weight=0.5
+        )
         z = self.component.rsample(shape)  # (*sample, *batch, K, *event)
         event = len(self.q.event_shape)
         return (component.reshape(component.shape + (1,) * event) * z).sum(-1 - event)

@@ -59,8 +59,8 @@ def enumerate_multinomial(law: Multinomial) -> tuple[Tensor, Tensor]:
     if explodes(law):
         raise ValueError(
             f"Multinomial(total_count={total}) on {boxes} categories has {outcomes} outcomes, too "
-            f"many to enumerate (at most {MOST_OUTCOMES}); use rsample, or gumbel_relax, which chains "
-            "conditional binomials."
+            f"many to enumerate (at most {MOST_OUTCOMES}); use rsample, or gumbel_relax, which "
+            "chains conditional binomials."
         )
     require_memory(law.batch_shape, outcomes, log_p.dtype, log_p.device)
     atoms = compositions(total, boxes).to(device=log_p.device, dtype=log_p.dtype)
@@ -102,8 +102,6 @@ def compositions(total: int, boxes: int) -> Tensor:
 @register(Multinomial, "pyro.Multinomial")
 class MultinomialLaw(Law):
     """The record of the multinomial."""
-
-    one_sided_differences = False  # a ball never enters an impossible box
 
     def whole_table(self, validate: bool) -> Finite:
         atoms, log_pmf = enumerate_multinomial(self.q)
@@ -150,7 +148,9 @@ class MultinomialLaw(Law):
         return self.attach(self.draw(shape))
 
     def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
-        return move_ball(z, z.new_tensor(float(self.q.total_count)), multinomial_probs(self.q)[1])
+        probs, log_p = multinomial_probs(self.q)
+        given = probs if was_given(self.q._categorical, "probs") else None
+        return move_ball(z, z.new_tensor(float(self.q.total_count)), log_p, given)
 
 
 @register_kl(Multinomial, Multinomial)

@@ -87,12 +87,12 @@ class OneHot(Finite):
                 )
 
     @lazy_property
-    def logits(self) -> Tensor:  # type: ignore[override]
+    def logits(self) -> Tensor:
         """The normalised log-probabilities, ``(*batch, K)``."""
         return self.raw.log_softmax(-1) if self.given_probs is None else safe_log(self.raw)
 
     @lazy_property
-    def probs(self) -> Tensor:  # type: ignore[override]
+    def probs(self) -> Tensor:
         """The probabilities, ``(*batch, K)``."""
         return self.raw.softmax(-1) if self.given_probs is None else self.raw
 
@@ -139,7 +139,6 @@ class OneHot(Finite):
 class _OneHotRules(Law):
     """What both laws of one-hot vectors share."""
 
-    one_sided_differences = False  # an impossible category is never drawn as a neighbour
     takes_weight = True
 
     def parameter(self) -> dict[str, Tensor]:
@@ -161,17 +160,21 @@ class _OneHotRules(Law):
             uniforms = antithetic_uniforms(shape, self.batch_shape, probs.device)
         index = inverse_cdf_index(probs, shape, uniforms=uniforms)
         weight = weight if bridge else 0.5  # whose error is measured
-        return attach_one_hot(index, probs, **{name: given}, weight=weight)
+        if name == "logits":
+            return attach_one_hot(index, probs, logits=given, weight=weight)
+        return attach_one_hot(index, probs, probs=given, weight=weight)
 
     def attach(self, z: Tensor) -> Tensor:
         ((name, given),) = self.parameter().items()
         probs = given.detach().softmax(-1) if name == "logits" else given.detach()
-        return attach_one_hot(z.argmax(-1), probs, **{name: given})
+        if name == "logits":
+            return attach_one_hot(z.argmax(-1), probs, logits=given)
+        return attach_one_hot(z.argmax(-1), probs, probs=given)
 
     def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
         ((name, given),) = self.parameter().items()
         log_p = given.log_softmax(-1) if name == "logits" else safe_log(given)
-        return move_ball(z, z.new_ones(()), log_p)
+        return move_ball(z, z.new_ones(()), log_p, given if name == "probs" else None)
 
 
 @register(OneHot)

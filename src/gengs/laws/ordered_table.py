@@ -38,10 +38,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
-from ..tables.finite import Finite
 from ..numerics.inverse_cdf import antithetic_uniforms, inverse_cdf_index, pick
-from ..numerics.tails import atoms_first
 from ..numerics.once_differentiable import OnceDifferentiable
+from ..numerics.tails import atoms_first
+from ..tables.finite import Finite
 
 VALLEY = 0.01
 """How rare an atom must be, beside the mode and the mass on both sides, to be bridged."""
@@ -171,8 +171,9 @@ def step_in_table(law: Finite, z: Tensor) -> tuple[Tensor, Tensor]:
     r"""A neighbour of each draw, and the weight of the difference, with gradient.
 
     By parts, with :math:`S_k = -\nabla F_k`, :math:`\nabla E f = \sum_k S_k (f(c_{k+1}) - f(c_k))`.
-    A draw :math:`c_k` goes up with probability :math:`\beta_k = \pi_{k-1} / (\pi_{k-1} + \pi_{k+1})`,
-    else down: towards the neighbour that is seldom drawn itself. The gap it crosses gets the weight
+    A draw :math:`c_k` goes up with probability
+    :math:`\beta_k = \pi_{k-1} / (\pi_{k-1} + \pi_{k+1})`, else down: towards the neighbour that is
+    seldom drawn itself. The gap it crosses gets the weight
     :math:`S_k / (\pi_k \beta_k + \pi_{k+1} (1 - \beta_{k+1}))`, the inverse of how often it is
     crossed from either side. So a rare atom between likely ones makes no huge weight, as
     :math:`S_k / \pi_k` would: always going up had 1.4, 3 and 23 times the variance for twelve

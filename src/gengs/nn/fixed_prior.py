@@ -15,6 +15,7 @@ from torch.distributions import Distribution
 from ..laws.law import Law, law_of
 from ..tables.finite import Finite
 
+
 def has_explicit_posterior(prior: Distribution) -> bool:
     """Whether one raw number for each latent makes a distribution of the prior's family."""
     return type(law_of(prior)).explicit.__func__ is not Law.explicit.__func__  # type: ignore[attr-defined]

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 from torch.distributions import Binomial, Categorical, OneHotCategorical, Poisson
 
+from ..estimators import MidCDF
 from ..gradients import rsample
 from ..laws.binomial import BinomialLaw
 from ..laws.boxes import attach_counts
 from ..laws.categorical import CategoricalLaw
 from ..laws.law import law_of
 from ..laws.poisson import PoissonLaw
-from ..estimators import MidCDF
 from .block_stack import outermost
 from .cut_report import CutGradientWarning
 from .law_checks import base_of, is_continuous

@@ -44,8 +44,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from ..gradients.draws import refuse_settings_of_expect
 from ..estimators import REINFORCE, RLOO
+from ..gradients.draws import refuse_settings_of_expect
 from .block_stack import BLOCKS, outermost, quiet
 from .cut_report import CutReport
 from .law_checks import (

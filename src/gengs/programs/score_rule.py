@@ -23,15 +23,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Binomial, Distribution, Poisson, TransformedDistribution
+from torch.distributions import Binomial, Distribution, TransformedDistribution
 
-from ..numerics.tracing import tensors_of
-from ..numerics.once_differentiable import OnceDifferentiable
-from ..laws.law import law_of
-from ..laws.poisson import PoissonLaw
 from ..estimators import RLOO, BoundaryWarning
 from ..estimators.checked_cost import graph_of
 from ..estimators.factors import Factors
+from ..laws.law import law_of
+from ..laws.poisson import PoissonLaw
+from ..numerics.once_differentiable import OnceDifferentiable
+from ..numerics.tracing import tensors_of
 from .law_checks import base_of, depends_on_parameters
 from .sample_site import Plain, Site, by_line, warn_at
 

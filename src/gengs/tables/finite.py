@@ -27,9 +27,9 @@ from torch.distributions import Distribution, constraints
 from torch.types import _size
 
 from ..numerics.inverse_cdf import inverse_cdf_index, pick
-from .supports import OneOf, refuse_table
 from ..numerics.tails import safe_log
 from ..numerics.tracing import any_of, not_finite, product, set_shapes, tensors_of, validates
+from .supports import OneOf, refuse_table
 
 if TYPE_CHECKING:
     from .windows import Certificate
@@ -315,7 +315,7 @@ class Finite(Distribution):
 
     def __repr__(self) -> str:
         shapes = f"batch {tuple(self.batch_shape)}, event {tuple(self.event_shape)}"
-        return f"Finite({self.num_atoms} atoms, {shapes})"
+        return f"{type(self).__name__}({self.num_atoms} atoms, {shapes})"
 
 
 def _at_least_float32(dtype: torch.dtype) -> torch.dtype:

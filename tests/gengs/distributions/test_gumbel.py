@@ -10,9 +10,9 @@ import torch
 from frequencies import FALSE_ALARM
 
 import gengs
+from gengs.estimators.gumbel_rao import conditional_gumbel
 from gengs.numerics.gumbel import log_exponential
 from gengs.numerics.inverse_cdf import inverse_cdf_index
-from gengs.estimators.gumbel_rao import conditional_gumbel
 
 dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 

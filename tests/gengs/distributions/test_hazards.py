@@ -17,8 +17,8 @@ from torch.distributions import (
 )
 
 import gengs
-from gengs.numerics import tracing
 from gengs import law_of
+from gengs.numerics import tracing
 from gengs.numerics.gumbel import log_exponential
 
 NAN, INF = math.nan, math.inf

@@ -4,17 +4,17 @@ import pytest
 import scipy.stats
 import torch
 from frequencies import assert_frequencies, assert_mean
-from torch.distributions import Independent, Multinomial, Poisson
+from torch.distributions import Independent, Multinomial
 
 import gengs
-from gengs.laws.relaxed_multinomial import relax_multinomial
 from gengs.laws.multinomial import (
-    multinomial_probs,
     MOST_OUTCOMES,
     compositions,
     explodes,
+    multinomial_probs,
     number_of_outcomes,
 )
+from gengs.laws.relaxed_multinomial import relax_multinomial
 
 PROBS = torch.tensor([0.2, 0.5, 0.3])
 
@@ -66,7 +66,6 @@ def relax(law, temperature, shape, hard=False, generator=None):
     log_p = multinomial_probs(law)[1]
     size = torch.Size(shape)
     return relax_multinomial(log_p, law.total_count, temperature, size, hard, generator)
-
 
 
 @pytest.mark.parametrize("tau", [0.1, 1.0, 5.0])

@@ -9,8 +9,7 @@ import torch
 from torch.distributions import Poisson, kl_divergence
 
 import gengs
-from gengs import GenGS, rsample, truncate
-from gengs import law_of
+from gengs import GenGS, law_of, rsample, truncate
 from gengs.laws.poisson import log_poisson_tail
 
 double = torch.float64

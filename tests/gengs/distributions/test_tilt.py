@@ -198,7 +198,7 @@ def test_several_draws_are_antithetic_pairs(samples):
     p = gengs.truncate(Binomial(10, torch.tensor(0.5)))
     q = gengs.tilt(p, torch.zeros(4000), 0.3)
     seen = []
-    gengs.MidCDF(samples).expect(lambda z: seen.append(z.detach()) or z, q)
+    gengs.MidCDF(samples, antithetic=True).expect(lambda z: seen.append(z.detach()) or z, q)
     pairs = (samples + 1) // 2
     first, second = seen[0][: samples - pairs], seen[0][pairs:]
     assert (first + second == 10).all() and len(first.unique()) > 5

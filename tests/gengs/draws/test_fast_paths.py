@@ -128,7 +128,9 @@ def test_many_atoms_take_little_memory():
     logits = torch.zeros(1, n, requires_grad=True)
     gc.collect()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    gengs.law_of(Finite(torch.arange(float(n)), logits=logits)).rsample(torch.Size(), bridge=False).sum().backward()
+    gengs.law_of(Finite(torch.arange(float(n)), logits=logits)).rsample(
+        torch.Size(), bridge=False
+    ).sum().backward()
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 200 * 1024  # kibibytes
 

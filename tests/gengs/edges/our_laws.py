@@ -72,12 +72,9 @@ LAWS = {
     "relaxed": lambda dtype, batch: gengs.Relaxed(0.5, finite(PAIRS, 1)(dtype, batch)),
 }
 DENSITIES = {"relaxed"}
-TABLES = {
-    name
-    for name in LAWS
-    if name not in {"skellam", "straight-through", "relaxed", "relaxed multinomial"}
-}
+TABLES = {name for name in LAWS if name not in {"skellam", "relaxed"}}
 NUMBERS = sorted(
-    TABLES - {"vectors", "matrices", "cut one-hot", "cut multinomial"}, key=list(LAWS).index
+    TABLES - {"vectors", "matrices", "one-hot logits", "cut one-hot", "cut multinomial"},
+    key=list(LAWS).index,
 )
-WITH_LOG_PROB = [name for name in LAWS if name != "relaxed multinomial"]
+WITH_LOG_PROB = list(LAWS)

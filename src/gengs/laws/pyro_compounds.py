@@ -150,5 +150,3 @@ class ZeroInflatedLaw(_Compound):
         given = {"probs": self.q.gate} if "gate" in vars(self.q) else {"logits": self.q.gate_logits}
         gate = BernoulliLaw(Bernoulli(**given, validate_args=False)).rsample(shape)
         return (1 - gate) * law_of(self.q.base_dist).rsample(shape)
-
-
