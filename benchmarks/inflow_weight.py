@@ -55,8 +55,8 @@ def main() -> None:
         "One categorical latent, logits from a standard normal, picks one of K codes of 16 "
         "numbers; the cost is a function of the code. Bias and standard deviation of one gradient "
         "in the logits, in units of the exact gradient's norm, by enumeration of the K draws; "
-        f"medians over {PROBLEMS} problems (seeds 0 to {PROBLEMS - 1}). gengs {gengs.__version__}, torch "
-        f"{torch.__version__}, Python {platform.python_version()}.\n"
+        f"medians over {PROBLEMS} problems (seeds 0 to {PROBLEMS - 1}). gengs "
+        f"{gengs.__version__}, torch {torch.__version__}, Python {platform.python_version()}.\n"
     )
     for smooth, name in ((False, "A quadratic cost"), (True, "A network: 16-32-1, tanh")):
         print(f"## {name}\n")

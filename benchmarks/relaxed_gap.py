@@ -140,8 +140,8 @@ def table(found: list[dict[str, object]]) -> str:
         lines.append(f"| {row['prior']} | {row['end']} | {cells} | {row['exact']:.1f} |")
     lines += [
         "",
-        "| prior | trained to | paper | met by the trained model, read at | lowest epoch in training "
-        "| as trained | exact draws |",
+        "| prior | trained to | paper | met by the trained model, read at "
+        "| lowest epoch in training | as trained | exact draws |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for row in found:
