@@ -89,6 +89,8 @@ class Law(PMF):
     one_sided_differences: bool = True
     """Whether :meth:`neighbour` has the one-sided derivative at a boundary."""
 
+    takes_weight: bool = False
+    """Whether :meth:`rsample` takes ``weight``: of vectors between which all edges exist."""
     cuts_table: bool = False
     """Whether a truncation may cut it although it is a table already."""
 
