@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.types import _size
 
-from ..distributions import law_of
+from ..distributions import law_of  # which registers every record
 from ..laws.inflow_weight import check_weight
 from ..laws.law import Law, base_of
 
