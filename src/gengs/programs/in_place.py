@@ -1,0 +1,80 @@
+"""Updates in place: what autograd has saved is copied before it is overwritten.
+
+``susceptible -= new`` is how simulators are written, and torch refuses to go back through it if the
+old numbers are still needed. While a block is open each saved tensor is known by its storage. An
+operation that is about to write there asks for a copy first, and the distributions whose parameters
+lie there are asked for the log-probability of what they drew.
+
+(torch's own ``allow_mutation_on_saved_tensors`` does the same for every operation of a dispatcher
+mode, at several times the price.)
+"""
+
+from __future__ import annotations
+
+__all__ = ["SavedTensors", "written_by"]
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
+
+
+class _Saved:
+    __slots__ = ("__weakref__", "tensor")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+    def __call__(self) -> None:
+        self.tensor = self.tensor.clone()
+
+
+class SavedTensors(saved_tensors_hooks):
+    """What autograd saves while a block is open."""
+
+    def __init__(self) -> None:
+        super().__init__(self._keep, lambda saved: saved.tensor)
+        self._at: dict[int, list[Any]] = {}
+        self._at_draws: dict[int, list[Callable[[], None]]] = {}
+
+    def _keep(self, tensor: Tensor) -> _Saved:
+        saved = _Saved(tensor)
+        self._at.setdefault(_storage(tensor), []).append(weakref.ref(saved))
+        return saved
+
+    def watch(self, tensor: Tensor, rescue: Callable[[], None]) -> None:
+        """Call ``rescue`` before ``tensor`` is overwritten."""
+        self._at_draws.setdefault(_storage(tensor), []).append(rescue)
+
+    def before_writing(self, target: Tensor) -> None:
+        """Numbers in ``target`` are about to change."""
+        place = _storage(target)
+        for rescue in self._at_draws.pop(place, ()):
+            rescue()
+        for reference in self._at.pop(place, ()):
+            saved = reference()
+            if saved is not None:
+                saved()
+
+    def clear(self) -> None:
+        """The program has ended."""
+        self._at.clear()
+        self._at_draws.clear()
+
+
+def _storage(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+_IN_PLACE = frozenset(f"__i{name}__" for name in ("add", "sub", "mul", "truediv", "pow", "and", "or", "xor"))
+
+
+def written_by(name: str, args: Any, kwargs: dict[str, Any]) -> Tensor | None:
+    """The tensor that a function of torch's writes to, if it does."""
+    if name[-1:] == "_":
+        if name[:2] != "__" or name == "__setitem__" or name in _IN_PLACE:
+            return args[0] if args and isinstance(args[0], Tensor) else None
+        return None
+    return kwargs.get("out") if kwargs else None
