@@ -85,9 +85,14 @@ class FittedScore:
         """The settings that are not the default."""
         return "" if self.memory == 0.8 else f"memory={self.memory}"
 
-    def memory_of(self, key: Any) -> Memory:
+    def recall(self, key: Any) -> Memory | None:
         """What is remembered of programs with these features."""
-        return self._memories.setdefault(key, Memory(self.memory))
+        return self._memories.get(key)
+
+    def remember(self, key: Any, before: Memory | None, x: Tensor, y: Tensor) -> None:
+        """Remember a regression of a block, in which ``before`` was known."""
+        if self.memory:
+            self._memories[key] = Memory.after(before, x, y, self.memory)
 
 
 @dataclass
@@ -126,6 +131,7 @@ class Increments:
         self._choose(branched)
         self._history()
         self._features = self._table()
+        self._memory = rule.recall(self._key)  # of earlier blocks: nothing of these draws
 
     @classmethod
     def of(
@@ -245,9 +251,8 @@ class Increments:
         x = torch.cat(self._features, 1)  # (R, F)
         y = returns[0].double()
         even = torch.arange(self.replicates) % 2 == 0
-        memory = self.rule.memory_of(self._key)
-        coefficients = [fit(x[half], y[half], memory) for half in (~even, even)]  # for even, odd
-        memory.add(x, y)
+        coefficients = [fit(x[half], y[half], self._memory) for half in (~even, even)]
+        self.rule.remember(self._key, self._memory, x, y)
         weights: list[Tensor] = []
         sizes = [table.shape[1] for table in self._features]
         for i, stream in enumerate(self.streams):

@@ -4,35 +4,36 @@ from __future__ import annotations
 
 __all__ = ["Memory", "fit"]
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 _RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 
 
+@dataclass(frozen=True)
 class Memory:
     """Sums of squares of earlier regressions, which fade."""
 
-    def __init__(self, fading: float) -> None:
-        self.fading = fading
-        self.squares: Tensor | None = None
-        self.products: Tensor | None = None
-        self.size = 0.0
+    squares: Tensor
+    products: Tensor
+    size: float
 
-    def add(self, x: Tensor, y: Tensor) -> None:
-        """Remember a regression; what was there before has less weight from now on."""
-        if not self.fading:
-            return
+    @classmethod
+    def after(cls, before: Memory | None, x: Tensor, y: Tensor, fading: float) -> Memory:
+        """What is remembered once this regression has been made, too."""
         x, y = x - x.mean(0), y - y.mean()
-        squares, products = x.T @ x, x.T @ y
-        if self.squares is not None and self.products is not None:
-            squares = squares + self.fading * self.squares
-            products = products + self.fading * self.products
-        self.squares, self.products = squares, products
-        self.size = len(y) + self.fading * self.size
+        squares, products, size = x.T @ x, x.T @ y, float(len(y))
+        if before is not None and before.squares.shape == squares.shape:
+            squares = squares + fading * before.squares
+            products = products + fading * before.products
+            size += fading * before.size
+        return cls(squares, products, size)
 
 
-def fit(x: Tensor, y: Tensor, memory: Memory) -> Tensor:
+def fit(x: Tensor, y: Tensor, memory: Memory | None) -> Tensor:
     """Coefficients of ``y`` on the columns of ``x``, none of them where that predicts nothing.
 
     The ridge, and whether earlier regressions help, is chosen on a third of the rows.
@@ -45,13 +46,14 @@ def fit(x: Tensor, y: Tensor, memory: Memory) -> Tensor:
     left_out = torch.arange(len(y)) % 3 == 0
     train = ~left_out
     best, choice = float(y[left_out].square().mean()), None
-    pasts = [None]
-    if memory.squares is not None and memory.products is not None:
-        pasts.append((memory.squares / scale / scale.unsqueeze(-1), memory.products / scale))
+    pasts: list[Memory | None] = [None]
+    if memory is not None and len(memory.products) == len(scale):
+        by_scale = memory.squares / scale / scale.unsqueeze(-1)
+        pasts.append(Memory(by_scale, memory.products / scale, memory.size))
     part = x[train]
-    sums = part.T @ part, part.T @ y[train], int(train.sum())
+    sums = part.T @ part, part.T @ y[train], float(train.sum())
     for past in pasts:
-        solve = _solver(*sums, past, memory.size)
+        solve = _solver(*sums, past)
         for ridge in _RIDGES:
             error = float((y[left_out] - x[left_out] @ solve(ridge)).square().mean())
             if error < best:
@@ -59,12 +61,15 @@ def fit(x: Tensor, y: Tensor, memory: Memory) -> Tensor:
     if choice is None:
         return torch.zeros_like(middle)
     past, ridge = choice
-    return _solver(x.T @ x, x.T @ y, len(y), past, memory.size)(ridge) / scale
+    return _solver(x.T @ x, x.T @ y, float(len(y)), past)(ridge) / scale
 
 
-def _solver(squares: Tensor, products: Tensor, size: float, past, more: float):
+def _solver(
+    squares: Tensor, products: Tensor, size: float, past: Memory | None
+) -> Callable[[float], Tensor]:
     if past is not None:
-        squares, products, size = squares + past[0], products + past[1], size + more
+        squares, products = squares + past.squares, products + past.products
+        size += past.size
     values, vectors = torch.linalg.eigh(squares)
     along = vectors.T @ products
 
