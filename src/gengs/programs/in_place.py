@@ -31,40 +31,46 @@ class _Saved:
         self.tensor = self.tensor.clone()
 
 
+_saved: dict[int, list[Any]] = {}
+"""What autograd has saved in blocks that are open, by storage; of all threads and tasks."""
+
+
+def _keep(tensor: Tensor) -> _Saved:
+    saved = _Saved(tensor)
+    _saved.setdefault(_storage(tensor), []).append(weakref.ref(saved))
+    return saved
+
+
 class SavedTensors(saved_tensors_hooks):
-    """What autograd saves while a block is open."""
+    """What is saved while a block is open."""
 
     def __init__(self) -> None:
-        super().__init__(self._keep, lambda saved: saved.tensor)
-        self._at: dict[int, list[Any]] = {}
-        self._at_draws: dict[int, list[Callable[[], None]]] = {}
-
-    def _keep(self, tensor: Tensor) -> _Saved:
-        saved = _Saved(tensor)
-        self._at.setdefault(_storage(tensor), []).append(weakref.ref(saved))
-        return saved
+        super().__init__(_keep, lambda saved: saved.tensor)
+        self._draws: dict[int, list[Callable[[], None]]] = {}
 
     def watch(self, tensor: Tensor, rescue: Callable[[], None]) -> None:
         """Call ``rescue`` before ``tensor`` is overwritten."""
-        self._at_draws.setdefault(_storage(tensor), []).append(rescue)
+        self._draws.setdefault(_storage(tensor), []).append(rescue)
 
     def before_writing(self, target: Tensor) -> None:
         """Numbers in ``target`` are about to change."""
         place = _storage(target)
-        for rescue in self._at_draws.pop(place, ()):
+        for rescue in self._draws.pop(place, ()):
             rescue()
-        for reference in self._at.pop(place, ()):
+        for reference in _saved.pop(place, ()):
             saved = reference()
             if saved is not None:
                 saved()
 
-    def clear(self) -> None:
-        """The program has ended."""
-        self._at.clear()
-        self._at_draws.clear()
+    def forget(self, alone: bool) -> None:
+        """The loss is known; if this is the only block, nothing else is saved."""
+        self._draws.clear()
+        if alone:
+            _saved.clear()
 
 
 def _storage(tensor: Tensor) -> int:
+    """Where the numbers are."""
     return tensor.untyped_storage().data_ptr()
 
 

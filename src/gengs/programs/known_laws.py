@@ -41,6 +41,7 @@ from ..draws.own_laws import has_own_pmf, is_the_law
 from ..draws.rsample import looks_into, mover
 from ..draws.vectors import move_counts
 from ..estimators.factors import Factors
+from .thresholds import Interval
 
 _FEW_CATEGORIES = 8
 """A category each for the mean of an index; of more, its number."""
@@ -75,6 +76,8 @@ def values_of(law: Any, z: Tensor) -> Tensor:
 
 def score_of(law: Any, z: Tensor) -> Tensor:
     """``law.log_prob(z)``, whose gradient at a rate of 0 is not 0/0."""
+    if isinstance(law, Interval):
+        return law.log_width()
     base, events = law, 0
     while isinstance(base, Independent):
         base, events = base.base_dist, events + base.reinterpreted_batch_ndims
@@ -97,6 +100,8 @@ def mean_of(law: Any, z: Tensor) -> tuple[Tensor, Tensor] | None:
     An index is a one-hot vector here, or a number where there are many categories. ``None`` where
     there is no finite mean.
     """
+    if isinstance(law, Interval):
+        return None
     while isinstance(law, Independent):
         law = law.base_dist
     if isinstance(law, Categorical):
@@ -122,6 +127,8 @@ def mean_of(law: Any, z: Tensor) -> tuple[Tensor, Tensor] | None:
 
 def boundary_of(law: Any, name: str) -> Tensor | None:
     """Which elements sit on a boundary of their parameters; ``None`` where none can."""
+    if isinstance(law, Interval):
+        return None
     return Factors(law, name).boundary()
 
 
@@ -129,6 +136,8 @@ def stacked(laws: Sequence[Any]) -> Any | None:
     """One distribution for several of the same kind and shape, with a new first dimension."""
     first = laws[0]
     kind = type(first)
+    if any(type(law) is not kind for law in laws):
+        return None
     if not kind.__module__.startswith("torch.distributions.") or kind in (Independent, Multinomial):
         return None
     names = [name for name in first.arg_constraints if name in vars(first)]

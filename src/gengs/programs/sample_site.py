@@ -76,6 +76,12 @@ class Site:
     """Whether its gradient is that of the score."""
     fitted: Any = field(default=None, repr=False)
     """The rule that fits a control variate to it, if there is one."""
+    parameter_nodes: tuple[Any, ...] = field(default=(), repr=False)
+    """Where its parameters come from in autograd's graph."""
+    is_small: bool = field(default=False, repr=False)
+    """Whether it is 0 or 1, or a category: no small step leads to the next value."""
+    may_be_sure: bool = field(default=True, repr=False)
+    """Whether some parameter may lie on a boundary."""
     held: Tensor | None = field(default=None, repr=False)
     """The share of its counts that stay put because earlier draws ended what they count."""
     epoch: int = field(default=0, repr=False)

@@ -15,29 +15,66 @@ end is known when the program has ended, on the way back.
 
 from __future__ import annotations
 
-__all__ = ["compare", "log_width"]
+__all__ = ["Interval", "compare"]
 
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..draws.once_differentiable import OnceDifferentiable
 from .noise import Uniform
 
 
 class _Bounds:
-    """The interval in which each uniform number lies, as far as is known."""
+    """The interval in which each uniform number lies, once all comparisons are known."""
 
-    def __init__(self, size: int, like: Tensor) -> None:
-        self.low, self.high = like.new_zeros(size), like.new_ones(size)
-        self.comparisons = 0
+    def __init__(self, size: int) -> None:
+        self._size, self.number = size, 0
+        self._waiting: list[tuple[Tensor, Tensor, Tensor | None]] = []
+        self._known: tuple[Tensor, Tensor] | None = None
+
+    def add(self, p: Tensor, below: Tensor, index: Tensor | None) -> None:
+        self._waiting.append((p.detach(), below, index))
+        self.number += 1
+
+    def interval(self) -> tuple[Tensor, Tensor]:
+        """Lower and upper ends, ``(size,)`` each."""
+        for p, below, index in self._waiting:
+            if self._known is None:
+                self._known = p.new_zeros(self._size), p.new_ones(self._size)
+            self._known = _narrow(*self._known, p, below, index)
+        self._waiting.clear()
+        assert self._known is not None
+        return self._known
+
+
+class Interval:
+    """What one comparison of uniform numbers tells: the law of a draw, as a block keeps it."""
+
+    batch_shape = event_shape = torch.Size()
+
+    def __init__(self, uniform: Uniform, which: int) -> None:
+        self._uniform, self._which = uniform, which
+
+    def log_width(self) -> Tensor:
+        """What the comparison adds to the log-probability, in the shape of the numbers."""
+        comparisons = self._uniform.comparisons[: self._which + 1]
+        p = comparisons[-1][0]
+        low, high = p.new_zeros(self._uniform.size), p.new_ones(self._uniform.size)
+        before, tiny = p.new_zeros(()), torch.finfo(p.dtype).tiny
+        for k, (p, below, index) in enumerate(comparisons):
+            if k == self._which:
+                before = (high - low).clamp_min(tiny).log()
+            low, high = _narrow(low, high, p, below, index)
+        return ((high - low).clamp_min(tiny).log() - before).reshape(self._uniform.shape)
 
 
 def _narrow(
     low: Tensor, high: Tensor, p: Tensor, below: Tensor, index: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """The interval once it is known which thresholds ``p`` the numbers are below."""
-    p, below = p.flatten(), below.flatten()
+    p, below = p.flatten().to(low.dtype), below.flatten()
     over, under = torch.where(below, 0.0, p), torch.where(below, p, 1.0)
     if index is None:
         return torch.maximum(low, over), torch.minimum(high, under)
@@ -50,11 +87,18 @@ def _narrow(
 
 def compare(
     uniform: Uniform, index: Tensor | None, p: Any, below: Tensor
-) -> Tensor | None:
-    """A boolean ``below`` (the number is less than ``p``) as a number that moves with ``p``.
+) -> tuple[Tensor, Interval | None]:
+    """Note a comparison: ``below`` tells whether the uniform number is less than ``p``.
 
-    ``index`` tells which of the uniform numbers each element is, ``None``: one each. With a
-    threshold that carries no gradient, only the interval is noted.
+    Args:
+        uniform: The numbers.
+        index: Which of them each element of ``below`` is; ``None``: each is its own.
+        p: The thresholds.
+        below: The outcome.
+
+    Returns:
+        The outcome as a number that moves with ``p``, and the interval, which is ``None`` for a
+        plain Bernoulli draw.
     """
     p = torch.as_tensor(p, device=below.device)
     if not p.is_floating_point():
@@ -62,19 +106,17 @@ def compare(
     p = p.clamp(0.0, 1.0).expand(below.shape)
     if index is not None:
         index = index.expand(below.shape)
-    elif below.numel() != uniform.size:
-        index = torch.arange(uniform.size).reshape(uniform.shape).expand(below.shape)
+    elif below.shape != uniform.shape:
+        index = torch.arange(uniform.size, device=below.device).reshape(uniform.shape)
+        index = index.expand(below.shape)
     uniform.comparisons.append((p, below, index))
     if uniform.bounds is None:
-        uniform.bounds = _Bounds(uniform.size, p.detach())
-    bounds: _Bounds = uniform.bounds
-    with torch.no_grad():
-        bounds.low, bounds.high = _narrow(bounds.low, bounds.high, p.to(bounds.low.dtype), below, index)
-    bounds.comparisons += 1
-    if not p.requires_grad:
-        return None
-    z: Tensor = _Threshold.apply(below.to(p.dtype), p, bounds, index)
-    return z
+        uniform.bounds = _Bounds(uniform.size)
+    uniform.bounds.add(p, below, index)
+    plain = len(uniform.comparisons) == 1 and index is None
+    interval = None if plain else Interval(uniform, len(uniform.comparisons) - 1)
+    z = below.to(p.dtype)
+    return (_Threshold.apply(z, p, uniform.bounds, index) if p.requires_grad else z), interval
 
 
 class _Threshold(torch.autograd.Function):
@@ -87,29 +129,24 @@ class _Threshold(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         z, p = ctx.saved_tensors
-        bounds = ctx.bounds
-        if bounds.comparisons == 1 and ctx.index is None:
+        if ctx.bounds.number == 1 and ctx.index is None:
             # a Bernoulli draw, whose slope may be differentiated again
-            q = 1 - p
-            edge = (spread := p * q) == 0
-            slope = torch.where(edge, 1.0, (z * q + (1 - z) * p) / spread.masked_fill(edge, 1.0) / 2)
-            return None, grad * slope, None, None
+            edge = (spread := p * (1 - p)) == 0
+            inside = (z * (1 - p) + (1 - z) * p) / spread.masked_fill(edge, 1.0) / 2
+            return None, grad * torch.where(edge, 1.0, inside), None, None
+        low, high = ctx.bounds.interval()
         index = slice(None) if ctx.index is None else ctx.index.flatten()
-        low, high = bounds.low[index].reshape(p.shape), bounds.high[index].reshape(p.shape)
+        low, high = low[index].reshape(p.shape), high[index].reshape(p.shape)
         beside = ((p == low) | (p == high)).to(p.dtype)
-        half = torch.where((p <= 0) | (p >= 1), 1.0, 0.5)
-        slope = half * beside / (high - low).clamp_min(torch.finfo(p.dtype).tiny)
-        return None, grad * slope.detach(), None, None
+        share = torch.where((p <= 0) | (p >= 1), 1.0, 0.5)  # at the edge there is one side only
+        slope = share * beside / (high - low).clamp_min(torch.finfo(p.dtype).tiny)
+        slope = grad * slope.detach()
+        if torch.is_grad_enabled():
+            slope = OnceDifferentiable.apply(slope, NOT_TWICE, grad, p)
+        return None, slope, None, None
 
 
-def log_width(uniform: Uniform, which: int) -> Tensor:
-    """What the comparison number ``which`` adds to the log-probability, in the numbers' shape."""
-    p = uniform.comparisons[which][0]
-    low, high = p.new_zeros(uniform.size), p.new_ones(uniform.size)
-    before = torch.zeros((), dtype=p.dtype, device=p.device)
-    tiny = torch.finfo(p.dtype).tiny
-    for k, (p, below, index) in enumerate(uniform.comparisons[: which + 1]):
-        if k == which:
-            before = (high - low).clamp_min(tiny).log()
-        low, high = _narrow(low, high, p.to(low.dtype), below, index)
-    return ((high - low).clamp_min(tiny).log() - before).reshape(uniform.shape)
+NOT_TWICE = (
+    "one uniform number compared with several thresholds has no second derivative; draw by "
+    "torch.bernoulli or torch.multinomial, whose slopes have closed forms."
+)

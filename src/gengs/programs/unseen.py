@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from .sample_site import place_of, where
+from .sample_site import Site, place_of, where
 
 RANDOM = frozenset(
     {
@@ -50,7 +50,7 @@ class UnseenDraws:
         self.found: list[str] = []
         self._others = _others()
         self._state: list[int] = _torch_state()
-        self._after = "the beginning of the block"
+        self._last: Site | None = None
 
     def before(self) -> None:
         """A function that draws is about to run."""
@@ -61,9 +61,9 @@ class UnseenDraws:
         """A function that draws has run."""
         self._state = _torch_state()
 
-    def at(self, place: str) -> None:
-        """It was called here."""
-        self._after = place
+    def at(self, site: Site) -> None:
+        """A draw was seen here."""
+        self._last = site
 
     def end(self) -> None:
         """The block ends."""
@@ -74,7 +74,8 @@ class UnseenDraws:
                 self.found.append(f"by `{name}`")
 
     def _missed(self, before: str) -> None:
-        note = f"between {self._after} and {before}"
+        last = self._last.place if self._last is not None else "the beginning of the block"
+        note = f"between {last} and {before}"
         if note not in self.found and len(self.found) < 5:
             self.found.append(note)
 
