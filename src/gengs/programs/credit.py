@@ -207,10 +207,13 @@ class _MeanScore(torch.autograd.Function):
     """Zeros in the shape of a mean, with the gradient of the score of what is asked of it."""
 
     @staticmethod
-    def forward(ctx: Any, credit: Credit, x: Tensor, *inputs: Tensor) -> Tensor:
-        ctx.credit = credit
-        ctx.save_for_backward(x, *inputs)
+    def forward(credit: Credit, x: Tensor, *inputs: Tensor) -> Tensor:
         return torch.zeros_like(x[0])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.credit = inputs[0]
+        ctx.save_for_backward(*inputs[1:])
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

@@ -11,14 +11,16 @@ mode, at several times the price.)
 
 from __future__ import annotations
 
-__all__ = ["SavedTensors", "written_by"]
+__all__ = ["SavedTensors", "snapshot", "written_by"]
 
+import copy
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
+from torch.distributions import Distribution
 
 
 class _Saved:
@@ -84,3 +86,16 @@ def written_by(name: str, args: Any, kwargs: dict[str, Any]) -> Tensor | None:
             return args[0] if args and isinstance(args[0], Tensor) else None
         return None
     return kwargs.get("out") if kwargs else None
+
+
+def snapshot(law: Any) -> Any:
+    """A copy of a law whose parameters, with their gradients, are copies of their own."""
+    if not isinstance(law, Distribution):
+        return law
+    result = copy.copy(law)
+    for name, part in vars(law).items():
+        if isinstance(part, Tensor):
+            vars(result)[name] = part.clone()
+        elif isinstance(part, Distribution):
+            vars(result)[name] = snapshot(part)
+    return result

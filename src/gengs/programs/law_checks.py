@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.distributions import Binomial, Distribution, Independent, Transform
 
-from ..distributions.tracing import inside_vmap
+from ..distributions.tracing import inside_transform, inside_vmap
 from .sample_site import Site
 
 _POSITIVE = ("rate", "total_count", "concentration", "concentration0", "concentration1")
@@ -43,8 +43,8 @@ def require_domain(law: Any, site: Site, relaxed: bool, known: dict[Any, bool]) 
         if top is None or not isinstance(value, Tensor) or not value.numel():
             continue
         value = value.detach()
-        key = (name, value.data_ptr(), value.shape, value.stride(), value._version)
-        if (sure := known.get(key)) is None:
+        key = None if inside_transform() else (name, value.data_ptr(), value.shape, value._version)
+        if key is None or (sure := known.get(key)) is None:
             low, high = torch.stack(value.aminmax()).tolist()  # NaN if there is one
             if not (low >= 0 and high <= top and high < math.inf):
                 wrong = value[~((value >= 0) & (value <= top) & (value < math.inf))]

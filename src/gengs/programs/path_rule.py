@@ -96,10 +96,15 @@ class PathRule:
 class _Gate(torch.autograd.Function):
     """A draw whose way back is open, or closed while the score is asked for on the same graph."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, z: Tensor, gate: list[bool]) -> Tensor:
-        ctx.gate = gate
+    def forward(z: Tensor, gate: list[bool]) -> Tensor:
         return z.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.gate = inputs[1]
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None]:

@@ -48,7 +48,7 @@ from ..distributions.tracing import tensors_of
 from .auto import decide, is_first_call
 from .block_stack import BLOCKS, outermost, quiet
 from .check import Check, check_path
-from .credit import Credit, evaluate, require_replicates
+from .credit import Credit, require_replicates
 from .cut_report import CutReport
 from .law_checks import (
     base_of,
@@ -156,24 +156,28 @@ class Program:
             if not moves and is_continuous(law):
                 self.mode.noise.spoil(z)
             site.shape = tuple(z.shape)
+        if self.mode.unseen is not None:
+            self.mode.unseen.after()
         return z
 
     def keep(self, site: Site, law: Any, value: Tensor) -> None:
         """Keep what was drawn from which distribution, until it is asked how likely that was."""
         site.drawn_from, site.value, nodes = law, value, []
         for _, _, tensor in tensors_of(base_of(law)):
-            self.mode.saved.watch(tensor, lambda: evaluate([site]))
+            if self.mode.saves:
+                self.mode.saved.watch(tensor, site.rescue)
             if tensor.grad_fn is not None:
                 nodes.append(tensor.grad_fn)
         site.parameter_nodes = tuple(nodes)
 
-    def threshold(self, rule: Any, law: Any, z: Tensor, success: Tensor) -> None:
+    def threshold(self, rule: Any, law: Any, p: Tensor, success: Tensor) -> None:
         """Uniform numbers were compared with a threshold: a draw of 0 or 1."""
         site = self.site("torch.rand(...) < p", tuple(success.shape), rule.name)
         site.is_small = True
         if rule.scored:
             rule.mark(site)
-        outermost().keep(site, law, success.to(z.dtype))
+        outermost().keep(site, law, success.to(p.dtype))
+        site.parameter_nodes = (p.grad_fn,) if p.grad_fn is not None else ()
 
     def site(self, name: str, shape: tuple[int, ...] = (), rule: str = "none") -> Site:
         """A new site, at the line of the user's code that is running."""

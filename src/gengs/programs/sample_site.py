@@ -27,6 +27,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .in_place import snapshot
+
 Plain = Callable[[], Tensor]
 """Makes a draw as it would be made outside the block."""
 
@@ -91,6 +93,10 @@ class Site:
     def place(self) -> str:
         """``file:line``, as editors and terminals understand it."""
         return place_of(self.file, self.line)
+
+    def rescue(self) -> None:
+        """The distribution's parameters are about to be overwritten."""
+        self.drawn_from = snapshot(self.drawn_from)
 
     def __str__(self) -> str:
         return f"{self.place}: {self.law}, shape {self.shape}, by {self.rule}"

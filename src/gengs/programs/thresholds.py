@@ -42,7 +42,7 @@ class _Bounds:
         """Lower and upper ends, ``(size,)`` each."""
         for p, below, index in self._waiting:
             if self._known is None:
-                self._known = p.new_zeros(self._size), p.new_ones(self._size)
+                self._known = _everything(p, self._size)
             self._known = _narrow(*self._known, p, below, index)
         self._waiting.clear()
         assert self._known is not None
@@ -61,13 +61,19 @@ class Interval:
         """What the comparison adds to the log-probability, in the shape of the numbers."""
         comparisons = self._uniform.comparisons[: self._which + 1]
         p = comparisons[-1][0]
-        low, high = p.new_zeros(self._uniform.size), p.new_ones(self._uniform.size)
-        before, tiny = p.new_zeros(()), torch.finfo(p.dtype).tiny
+        low, high = _everything(p, self._uniform.size)
+        before, tiny, dtype = low.new_zeros(()), torch.finfo(torch.float64).tiny, p.dtype
         for k, (p, below, index) in enumerate(comparisons):
             if k == self._which:
                 before = (high - low).clamp_min(tiny).log()
             low, high = _narrow(low, high, p, below, index)
-        return ((high - low).clamp_min(tiny).log() - before).reshape(self._uniform.shape)
+        added = (high - low).clamp_min(tiny).log() - before
+        return added.reshape(self._uniform.shape).to(dtype)
+
+
+def _everything(p: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    # thresholds may come in several precisions, and are compared with each other
+    return p.new_zeros(size, dtype=torch.float64), p.new_ones(size, dtype=torch.float64)
 
 
 def _narrow(
@@ -120,11 +126,16 @@ def compare(
 
 
 class _Threshold(torch.autograd.Function):
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, z: Tensor, p: Tensor, bounds: _Bounds, index: Tensor | None) -> Tensor:
-        ctx.save_for_backward(z, p)
-        ctx.bounds, ctx.index = bounds, index
+    def forward(z: Tensor, p: Tensor, bounds: _Bounds, index: Tensor | None) -> Tensor:
         return z.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[:2])
+        ctx.bounds, ctx.index = inputs[2:]
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -137,10 +148,10 @@ class _Threshold(torch.autograd.Function):
         low, high = ctx.bounds.interval()
         index = slice(None) if ctx.index is None else ctx.index.flatten()
         low, high = low[index].reshape(p.shape), high[index].reshape(p.shape)
-        beside = ((p == low) | (p == high)).to(p.dtype)
+        beside = ((p == low) | (p == high)).to(low.dtype)
         share = torch.where((p <= 0) | (p >= 1), 1.0, 0.5)  # at the edge there is one side only
-        slope = share * beside / (high - low).clamp_min(torch.finfo(p.dtype).tiny)
-        slope = grad * slope.detach()
+        slope = share * beside / (high - low).clamp_min(torch.finfo(low.dtype).tiny)
+        slope = grad * slope.detach().to(grad.dtype)
         if torch.is_grad_enabled():
             slope = OnceDifferentiable.apply(slope, NOT_TWICE, grad, p)
         return None, slope, None, None

@@ -63,7 +63,7 @@ class ProgramMode(TorchFunctionMode):
         self._picked = WeakTensorKeyDictionary()  # indices that came beside values: max(), sort()
         self._smooth: set[str] = set()  # names of functions that were seen to end nothing
         self._open = self._lingers = True
-        self._saves = False
+        self.saves = False  # whether updates in place are looked after
 
     def __enter__(self) -> Self:
         # those whose loss was asked for in another thread
@@ -71,15 +71,15 @@ class ProgramMode(TorchFunctionMode):
             if isinstance(mode, ProgramMode) and not (mode._open or mode._lingers):
                 remove(mode)
         super().__enter__()
-        self._saves = not inside_transform()  # which have no use for hooks
-        if self._saves:
+        self.saves = not inside_transform()  # which have no use for hooks
+        if self.saves:
             self.saved.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
         """The block has ended."""
         self._open = False
-        if self._saves:
+        if self.saves:
             self.saved.__exit__(*error)
         if self.unseen is not None:
             self.unseen.end()
@@ -325,10 +325,9 @@ class ProgramMode(TorchFunctionMode):
             z, interval = compare(seen.uniform, seen.index, p, success)
             if not moves and not earlier:
                 return mask
-            law = interval or Bernoulli(
-                seen.uniform.comparisons[-1][0], validate_args=False
-            )
-            program.threshold(rule, law, z, success)
+            p = seen.uniform.comparisons[-1][0]
+            law = interval or Bernoulli(p, validate_args=False)
+            program.threshold(rule, law, p, success)
             if rule.scored or not moves:
                 return mask
             moving_z = rule.let_through(program.sites[-1], z)

@@ -15,9 +15,9 @@ from torch.distributions import (
     Binomial,
     Categorical,
     Distribution,
+    Geometric,
     OneHotCategorical,
     OneHotCategoricalStraightThrough,
-    Poisson,
     constraints,
 )
 from torch.nn.functional import one_hot
@@ -88,6 +88,10 @@ def columns(t):
     return ((u[:, 0] < t).double() + (u[:, 1] < t)).square()
 
 
+def transposed(t):
+    return (torch.rand(len(t), 1).mT[0] < t).double() * 3
+
+
 def in_place(t):
     return torch.rand(len(t), dtype=torch.float64).lt_(t) * 3
 
@@ -96,10 +100,10 @@ UNIFORMS = {
     broadcast: 4.0,
     by_the_cdf: -7.0,
     twice: 5.0,
-    nested: 0.5,
     after_a_constant: 2.0,
     columns: 2 + 4 * 0.3,
     in_place: 3.0,
+    transposed: 3.0,
 }
 
 
@@ -107,6 +111,12 @@ UNIFORMS = {
 @pytest.mark.parametrize("simulate", UNIFORMS, ids=lambda f: f.__name__)
 def test_a_uniform_number_may_meet_several_thresholds(simulate, by):
     assert is_right(gradients(simulate, by), UNIFORMS[simulate])
+
+
+@pytest.mark.parametrize("by", [gengs.RLOO(), gengs.FittedScore()], ids=["RLOO", "fitted"])
+def test_a_threshold_may_depend_on_the_one_before_by_the_score(by):
+    assert is_right(gradients(nested, by), 0.5)
+    assert "sets the parameters of later draws" in said(nested)
 
 
 # ------------------------------------------------------------ 2. a gradient that is there already
@@ -214,9 +224,9 @@ def test_log_prob_of_a_drawn_vector_keeps_the_gradient(by):
 def test_log_prob_of_a_drawn_index_as_a_count_keeps_the_gradient():
     def simulate(t):
         k = Categorical(torch.stack([1 - t, t], -1)).sample()
-        return Poisson(torch.tensor(2.0).double()).log_prob(k) * -1
+        return Geometric(torch.tensor(0.25).double()).log_prob(k)
 
-    assert is_right(gradients(simulate), -np.log(2))
+    assert is_right(gradients(simulate), np.log(0.75))
 
 
 def test_what_a_log_prob_looks_up_is_named():
