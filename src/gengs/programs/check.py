@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 _GROUPS = 5
 _CERTAIN = 6.0
 """Standard errors, of five groups: one in 500 by chance."""
-_SMALL, _VAGUE = 0.03, 0.3
-"""A bias below the first is not worth a word; with an error above the second none can be told."""
+_SMALL, _VAGUE = 0.03, 0.25
+"""A bias below the first is not worth a word; one below the second has to be ruled out."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ def check_path(program: Program, cost: Tensor) -> Check:
         known = [s for s in sites if s.log_prob is not None]
         rule = FittedScore(memory=0.0)
         as_scored = [replace(s, scored=True, baseline=True, fitted=rule) for s in known]
+        as_scored += [replace(s, fitted=rule) for s in program.sites if s.node is None]
         credit = Credit(as_scored, len(cost), program.dim, program.mode.branched)
         surrogate = credit.surrogate(credit.inputs, [cost.detach()] * (1 + len(program.costs)))
         own = surrogate + cost if cost.requires_grad else surrogate
@@ -143,7 +144,7 @@ def _compare(path: Tensor, score: Tensor, program: Program) -> Check:
         agrees: bool | None = False
         why = program.why_biased()
         verdict = f"the path is off by {numbers}{why}; use by=gengs.FittedScore() or RLOO()."
-    elif noise > _VAGUE:
+    elif off + 2 * noise > _VAGUE:
         agrees = None
         verdict = (
             f"the score varies too much to tell whether the path is right: they differ by {off:.0%} "

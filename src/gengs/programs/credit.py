@@ -25,7 +25,7 @@ from .sample_site import ProgramWarning, Site, by_line, warn_once
 def evaluate(sites: Sequence[Site]) -> None:
     """Make the log-probabilities of draws, those of one line together."""
     waiting = [s for s in sites if s.log_prob is None and s.drawn_from is not None]
-    for group in by_line(waiting, "shape"):
+    for group in by_line(waiting, "shape", "instruction"):
         whole = stacked([site.drawn_from for site in group]) if len(group) > 1 else None
         if whole is None:
             for site in group:
@@ -58,26 +58,19 @@ class Credit:
         scored = [site for site in sites if site.scored]
         evaluate(scored)
         self.replicates = replicates
-        own: list[tuple[Site, int]] = []
         groups: dict[Any, list[Tensor]] = {}  # draws that have the same costs to their credit
         for site in scored:
             if site.log_prob is None:
                 continue
-            which = _replicate_dim(site, replicates, dim)
+            which = _replicate_dim(site, tuple(site.log_prob.shape), replicates, dim)
             site.shared = replicates is not None and which is None
-            if which is None:
-                score = site.log_prob.sum()
-            else:
-                score = per_replicate(site.log_prob, which)
-                own.append((site, which))
+            score = site.log_prob.sum() if which is None else per_replicate(site.log_prob, which)
             groups.setdefault((site.epoch, site.baseline, which is None), []).append(score)
         self._keys = list(groups)
         self.inputs = [torch.stack(scores).sum(0) for scores in groups.values()]
         self._increments = None
-        fitted = [(site, which) for site, which in own if site.fitted is not None]
-        if fitted and replicates is not None:
-            rule = fitted[0][0].fitted
-            self._increments = Increments.of(rule, fitted, replicates, branched)
+        if replicates is not None and any(site.fitted is not None for site in scored):
+            self._increments = Increments.of(_own(sites, replicates, dim), replicates, branched)
         if self._increments is not None:
             self.inputs += self._increments.means
 
@@ -135,10 +128,24 @@ def per_replicate(x: Tensor, dim: int) -> Tensor:
     return x.flatten(1).sum(1) if x.dim() > 1 else x
 
 
-def _replicate_dim(site: Site, replicates: int | None, dim: int | None) -> int | None:
+def _own(sites: Sequence[Site], replicates: int, dim: int | None) -> list[tuple[Site, int]]:
+    """The draws to which a control variate is fitted, with the dimension of the replicates."""
+    found = []
+    for site in sites:
+        if site.fitted is None or site.drawn_from is None or site.value is None:
+            continue
+        events = len(base_of(site.drawn_from).event_shape)
+        shape = tuple(site.value.shape[: site.value.dim() - events])
+        which = _replicate_dim(site, shape, replicates, dim)
+        if which is not None:
+            found.append((site, which))
+    return found
+
+
+def _replicate_dim(
+    site: Site, shape: tuple[int, ...], replicates: int | None, dim: int | None
+) -> int | None:
     """The dimension of a draw that counts replicates; ``None`` if they share it."""
-    assert site.log_prob is not None
-    shape = tuple(site.log_prob.shape)
     if replicates is None:
         return None
     if dim is not None:
@@ -146,6 +153,8 @@ def _replicate_dim(site: Site, replicates: int | None, dim: int | None) -> int |
         if not 0 <= which < len(shape):
             return None
         if shape[which] != replicates:
+            if not site.scored:
+                return None
             raise ValueError(
                 f"{site.place}: {site.law} has shape {site.shape}, whose dimension dim={dim} is "
                 f"expected to count the {replicates} replicates of the cost."

@@ -135,15 +135,16 @@ class Increments:
 
     @classmethod
     def of(
-        cls, rule: FittedScore, own: list[tuple[Site, int]], replicates: int, branched: bool
+        cls, own: list[tuple[Site, int]], replicates: int, branched: bool
     ) -> Increments | None:
         """The increments of draws; ``None`` where there is nothing to fit."""
-        if replicates < _FEW:
+        if replicates < _FEW or not own:
             return None
+        rule = own[0][0].fitted
         position = {site: i for i, (site, _) in enumerate(own)}
         dims = dict(own)
         streams: list[_Stream] = []
-        for group in by_line((site for site, _ in own), "shape"):
+        for group in by_line((site for site, _ in own), "shape", "instruction"):
             if group[0].drawn_from is None:
                 continue
             parts = _means(group, [dims[site] for site in group])
@@ -156,7 +157,7 @@ class Increments:
                 if bool(torch.isfinite(mean[..., c].detach()).all()):
                     streams.append(
                         _Stream(
-                            (first.file, first.line, first.law, c),
+                            (first.file, first.line, first.instruction, first.law, c),
                             drawn[..., c],
                             mean[..., c],
                             [position[site] for site in group],
@@ -169,7 +170,7 @@ class Increments:
 
     def _choose(self, branched: bool) -> None:
         """How many functions of time and of the past: as many as the replicates can bear."""
-        most, s = max(self.replicates // 8, 4), len(self.streams)
+        most, s = max(self.replicates // 6, 4), len(self.streams)
         for past, time in (
             ("all", 6), ("all", 4), ("lines", 4), ("own", 4), ("own", 2), ("mean", 4), ("mean", 2), ("none", 2)
         ):

@@ -34,7 +34,7 @@ class PathRule:
         self.name = "MidCDF" if by is None else type(by).__name__
         self.exact = by is None or isinstance(by, MidCDF)  # it keeps the draws of the program
 
-    scored = False
+    scored, fitted = False, None
 
     @staticmethod
     def sees_through(law: Any) -> bool:

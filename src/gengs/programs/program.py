@@ -60,7 +60,7 @@ from .law_checks import (
 from .path_rule import warn_held
 from .rules import Rule, Rules
 from .sample_patch import blocks_open, patch_laws, restore_laws
-from .sample_site import Plain, ProgramWarning, Site, warn_once, where
+from .sample_site import Plain, ProgramWarning, Site, warn_once, where, where_exactly
 from .score_rule import warn_boundary
 from .torch_mode import ProgramMode
 from .unseen import UnseenDraws
@@ -152,6 +152,9 @@ class Program:
             if self.validate:
                 require_domain(base, site, not rule.exact, self._domains)
             z = rule.draw(site, law, plain, shape) if moves else plain()
+            if not moves and (rule.fitted is not None or (rule.exact and not rule.scored)):
+                site.fitted = rule.fitted  # it adds noise that a control variate takes away
+                self.keep(site, law, z.clone())
             self.mode.lost.drawn(site, [t for _, _, t in tensors_of(base)], moves)
             if not moves and is_continuous(law):
                 self.mode.noise.spoil(z)
@@ -181,7 +184,9 @@ class Program:
 
     def site(self, name: str, shape: tuple[int, ...] = (), rule: str = "none") -> Site:
         """A new site, at the line of the user's code that is running."""
-        site = Site(name, *where(), rule, shape, epoch=len(outermost().costs))
+        file, line, instruction = where_exactly()
+        site = Site(name, file, line, rule, shape, instruction=instruction)
+        site.epoch = len(outermost().costs)
         for block in (*self._around, self):
             block._sites.append(site)
         if (unseen := self.mode.unseen) is not None:
@@ -306,8 +311,9 @@ class Program:
             if rule.scored:
                 self.gate[0] = False
                 for site in self._sites:
-                    if site.drawn_from is not None:
+                    if site.node is not None:
                         rule.mark(site)
+                    site.fitted = rule.fitted
         elif not found.agrees:
             warn_once(f"check: {found}", ProgramWarning, *self._place)
 

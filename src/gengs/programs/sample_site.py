@@ -12,6 +12,7 @@ __all__ = [
     "warn_at",
     "warn_once",
     "where",
+    "where_exactly",
 ]
 
 import os
@@ -86,6 +87,8 @@ class Site:
     """Whether some parameter may lie on a boundary."""
     held: Tensor | None = field(default=None, repr=False)
     """The share of its counts that stay put because earlier draws ended what they count."""
+    instruction: int = field(default=0, repr=False)
+    """Which draw of its line it is."""
     epoch: int = field(default=0, repr=False)
     """How many costs had arrived before it."""
 
@@ -129,11 +132,22 @@ def warn_once(message: str, category: type[Warning], file: str, line: int) -> No
 
 def where() -> tuple[str, int]:
     """File and line of the user's code that is running: the first frame of no library."""
+    frame = _users_frame()
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def where_exactly() -> tuple[str, int, int]:
+    """File, line, and the instruction: a line may draw twice."""
+    frame = _users_frame()
+    return frame.f_code.co_filename, frame.f_lineno, frame.f_lasti
+
+
+def _users_frame() -> FrameType:
     for frame in _frames():
         name = frame.f_code.co_filename
         if not name.startswith((_OURS, _TORCH, "<frozen")) and _PYRO not in name:
             break
-    return name, frame.f_lineno
+    return frame
 
 
 def asked_by_library() -> bool:
