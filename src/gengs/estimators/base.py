@@ -26,10 +26,10 @@ from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Binomial, Distribution
+from torch.distributions import Distribution
 from torch.types import _size
 
-from ..distributions.tracing import not_finite
+from ..numerics.tracing import not_finite
 from .checked_cost import CheckedCost, Cost
 from .factors import Factors
 
@@ -116,10 +116,10 @@ class Estimator(nn.Module, ABC):
     def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor: ...
 
     def _refuse_totals(self, factors: Factors) -> None:
-        law = factors.law
-        if isinstance(law, Binomial) and law.total_count.requires_grad and not self.moves_totals:
+        if not self.moves_totals and factors.record.learned_total:
             raise TypeError(
-                f"{factors.owner} has no gradient in a Binomial's total_count, which requires one; "
+                f"{factors.owner} has no gradient in a number of trials (total_count), which "
+                "requires one; "
                 "MidCDF, StraightThroughMean and gengs.rsample have it, or detach it."
             )
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 
-from ..distributions.tracing import any_of, inside_transform, inspectable, not_finite
+from ..numerics.tracing import any_of, inside_transform, inspectable, not_finite
 from .factors import Factors
 
 Cost = Callable[[Tensor], Tensor]

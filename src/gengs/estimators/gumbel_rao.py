@@ -24,8 +24,8 @@ __all__ = ["GumbelRao", "conditional_gumbel"]
 import torch
 from torch import Tensor
 
-from ..distributions.gumbel import log_exponential
-from ..distributions.gumbel_softmax import check_temperature, soften
+from ..numerics.gumbel import log_exponential
+from ..numerics.gumbel_softmax import check_temperature, soften
 from .base import Pathwise, attach, positive_integer
 from .factors import Factors
 from .temperature import Schedule, temperature_now

@@ -30,7 +30,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from ..distributions.tracing import inside_transform
+from ..numerics.tracing import inside_transform
 from .base import Estimator, attach, train_beside
 from .checked_cost import CheckedCost
 from .factors import Factors

@@ -49,9 +49,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..distributions.gumbel import log_exponential
-from ..distributions.gumbel_softmax import check_temperature, soften
-from ..distributions.tracing import is_eager
+from ..numerics.gumbel import log_exponential
+from ..numerics.gumbel_softmax import check_temperature, soften
+from ..numerics.tracing import is_eager
 from .base import Estimator, attach, train_beside
 from .checked_cost import CheckedCost
 from .factors import Factors

@@ -28,10 +28,10 @@ from torch.distributions import (
     Poisson,
 )
 
-from ..distributions.finite import Finite
-from ..distributions.truncation import as_finite, truncate
 from ..estimators.base import Cost, Estimator
 from ..estimators.exact import Exact
+from ..tables.finite import Finite
+from ..tables.truncation import as_finite, truncate
 from .measure import independent_gradients
 from .replicates import leaves_of
 
@@ -78,7 +78,10 @@ def check_law(law: Distribution, *, draws: int = 100_000, false_alarm: float = 1
         draws: How many draws its frequencies are judged by.
         false_alarm: The probability that a right law fails.
     """
-    table = as_finite(law, 1e-9)
+    try:
+        table = as_finite(law, 1e-9)
+    except TypeError as unknown:
+        raise AssertionError(str(unknown)) from unknown
     total = table.probs.sum(-1)
     _demand(bool(((total - 1).abs() < 1e-4).all()), f"the PMF sums to {_shown(total)}, not to 1")
     if not table.event_dim and table.num_atoms > 2:

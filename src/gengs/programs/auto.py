@@ -30,7 +30,7 @@ def decide(place: tuple[str, int], found: Any = None) -> Any:
     if found is None:
         return _DECIDED.get(place)
     rule = "the path" if found.agrees else "FittedScore()"
-    print(f"gengs.differentiable(by=\"auto\") at {place_of(*place)}: {rule}; {found}")
+    print(f'gengs.differentiable(by="auto") at {place_of(*place)}: {rule}; {found}')
     if found.agrees:
         _DECIDED[place] = MidCDF()
         return PathRule(None, absorbing=True)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..draws.once_differentiable import OnceDifferentiable
+from ..numerics.once_differentiable import OnceDifferentiable
 from .fitted_score import Increments
 from .known_laws import score_of, stacked
 from .law_checks import base_of

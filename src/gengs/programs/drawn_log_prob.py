@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Categorical, Distribution, OneHotCategorical
 
-from ..distributions.finite import Finite
+from ..tables.finite import Finite
 from .block_stack import outermost
 from .law_checks import depends_on_parameters
 

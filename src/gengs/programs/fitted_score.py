@@ -124,7 +124,9 @@ class Fit:
 class Increments:
     """What was drawn less its mean, line by line, and the features made of it."""
 
-    def __init__(self, rule: FittedScore, streams: list[_Stream], replicates: int, branched: bool) -> None:
+    def __init__(
+        self, rule: FittedScore, streams: list[_Stream], replicates: int, branched: bool
+    ) -> None:
         self.rule, self.streams, self.replicates = rule, streams, replicates
         self.means = [stream.mean for stream in streams]
         self._drift = [(s.drawn - s.mean.detach()).double() for s in streams]
@@ -134,9 +136,7 @@ class Increments:
         self._memory = rule.recall(self._key)  # of earlier blocks: nothing of these draws
 
     @classmethod
-    def of(
-        cls, own: list[tuple[Site, int]], replicates: int, branched: bool
-    ) -> Increments | None:
+    def of(cls, own: list[tuple[Site, int]], replicates: int, branched: bool) -> Increments | None:
         """The increments of draws; ``None`` where there is nothing to fit."""
         if replicates < _FEW or not own:
             return None
@@ -172,7 +172,14 @@ class Increments:
         """How many functions of time and of the past: as many as the replicates can bear."""
         most, s = max(self.replicates // 6, 4), len(self.streams)
         for past, time in (
-            ("all", 6), ("all", 4), ("lines", 4), ("own", 4), ("own", 2), ("mean", 4), ("mean", 2), ("none", 2)
+            ("all", 6),
+            ("all", 4),
+            ("lines", 4),
+            ("own", 4),
+            ("own", 2),
+            ("mean", 4),
+            ("mean", 2),
+            ("none", 2),
         ):
             per = {"all": 2 + 3 * s, "lines": 2 + 2 * s, "own": 5, "mean": 2, "none": 1}[past]
             if time == 6 and self.replicates < 2000:
@@ -189,7 +196,10 @@ class Increments:
             for x in self.streams
         ]
         self._key = (
-            past, time, branched, longest if not branched else 0,
+            past,
+            time,
+            branched,
+            longest if not branched else 0,
             tuple((stream.line, 0 if branched else len(stream.drawn)) for stream in self.streams),
         )
 
@@ -277,7 +287,9 @@ class Increments:
             rest = after.double() - h
             base = torch.where(even, rest[~even].mean(), rest[even].mean())
             residuals.append((rest - base).to(after.dtype))
-        return Fit(residuals, [a.to(s.mean.dtype) for a, s in zip(weights, self.streams, strict=True)])
+        return Fit(
+            residuals, [a.to(s.mean.dtype) for a, s in zip(weights, self.streams, strict=True)]
+        )
 
 
 def _means(group: list[Site], dims: list[int]) -> tuple[Tensor, Tensor] | None:

@@ -76,7 +76,9 @@ def _storage(tensor: Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
 
 
-_IN_PLACE = frozenset(f"__i{name}__" for name in ("add", "sub", "mul", "truediv", "pow", "and", "or", "xor"))
+_IN_PLACE = frozenset(
+    f"__i{name}__" for name in ("add", "sub", "mul", "truediv", "pow", "and", "or", "xor")
+)
 
 
 def written_by(name: str, args: Any, kwargs: dict[str, Any]) -> Tensor | None:

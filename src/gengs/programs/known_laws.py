@@ -7,7 +7,9 @@ from __future__ import annotations
 
 __all__ = [
     "boundary_of",
-    "is_the_law",
+    "is_binomial",
+    "is_categorical",
+    "is_poisson",
     "mean_of",
     "move_one_hot",
     "moved_by",
@@ -29,18 +31,16 @@ from torch.distributions import (
     Distribution,
     Independent,
     Multinomial,
-    OneHotCategorical,
-    Poisson,
 )
 
-from ..distributions.finite import Finite
-from ..distributions.inverse_cdf import pick
-from ..distributions.tails import was_given
-from ..draws import rsample
-from ..draws.own_laws import has_own_pmf, is_the_law
-from ..draws.rsample import looks_into, mover
-from ..draws.vectors import move_counts
-from ..estimators.factors import Factors
+from ..gradients import rsample
+from ..laws.binomial import BinomialLaw
+from ..laws.boxes import attach_counts
+from ..laws.categorical import CategoricalLaw
+from ..laws.law import law_of
+from ..laws.poisson import PoissonLaw
+from ..numerics.tails import was_given
+from ..tables.finite import Finite
 from .thresholds import Interval
 
 _FEW_CATEGORIES = 8
@@ -52,17 +52,36 @@ def moved_by(law: Distribution) -> Callable[[Tensor], Tensor] | None:
 
     ``None`` for a compound distribution, whose draw does not tell what its stages drew.
     """
-    return mover(law)
+    record = law_of(law)
+    return None if record.compound else record.attach
 
 
 def move_one_hot(law: Categorical, one_hot: Tensor) -> Tensor:
     """One-hot vectors, drawn from ``law``, that move with it."""
-    return move_counts(law, law.logits.new_ones(()), one_hot.to(law.logits.dtype))
+    given = "logits" if was_given(law, "logits") else "probs"
+    one, parameter = law.logits.new_ones(()), getattr(law, given)
+    return attach_counts(one_hot.to(law.logits.dtype), one, **{given: parameter})
 
 
 def sees_through(law: Distribution, scored: bool) -> bool:
     """Whether the draws inside ``law.sample()`` are to carry the gradient."""
-    return not has_own_pmf(law) if scored else looks_into(law)
+    record = law_of(law)
+    return not record.has_pmf if scored else record.traces_sample
+
+
+def is_poisson(law: Distribution) -> bool:
+    """Whether it is a Poisson, drawn and weighed as that is."""
+    return type(law_of(law)) is PoissonLaw
+
+
+def is_binomial(law: Distribution) -> bool:
+    """Whether it is a Binomial, drawn and weighed as that is."""
+    return type(law_of(law)) is BinomialLaw
+
+
+def is_categorical(law: Distribution) -> bool:
+    """Whether it is a Categorical, drawn and weighed as that is."""
+    return type(law_of(law)) is CategoricalLaw
 
 
 def values_of(law: Any, z: Tensor) -> Tensor:
@@ -81,16 +100,12 @@ def score_of(law: Any, z: Tensor) -> Tensor:
     base, events = law, 0
     while isinstance(base, Independent):
         base, events = base.base_dist, events + base.reinterpreted_batch_ndims
-    if isinstance(base, Finite):
-        with torch.no_grad():
-            index = base.index_of(z)[0]
-        joint = pick(base.logits, index)
-    elif is_the_law(base, Poisson):
+    if is_poisson(base):
         rate = base.rate
         log_rate = torch.where(rate == 0, torch.ones_like(rate), rate).log()
         joint = z * log_rate - rate - torch.lgamma(z + 1)
     else:
-        joint = base.log_prob(z)
+        joint = law_of(base).log_prob(z)
     return joint.flatten(joint.dim() - events).sum(-1) if events else joint
 
 
@@ -111,8 +126,8 @@ def mean_of(law: Any, z: Tensor) -> tuple[Tensor, Tensor] | None:
         numbers = torch.arange(k, device=z.device, dtype=probs.dtype) / k
         return z.unsqueeze(-1) / k, (probs @ numbers).unsqueeze(-1)
     try:
-        mean: Tensor = law.mean
-    except NotImplementedError:
+        mean: Tensor = law_of(law).mean
+    except (NotImplementedError, TypeError):
         return None
     events = len(law.event_shape)
     mean = mean.expand(z.shape)
@@ -125,11 +140,11 @@ def mean_of(law: Any, z: Tensor) -> tuple[Tensor, Tensor] | None:
     return z.unsqueeze(-1), mean.unsqueeze(-1)
 
 
-def boundary_of(law: Any, name: str) -> Tensor | None:
+def boundary_of(law: Any) -> Tensor | None:
     """Which elements sit on a boundary of their parameters; ``None`` where none can."""
     if isinstance(law, Interval):
         return None
-    return Factors(law, name).boundary()
+    return law_of(law).boundary()
 
 
 def stacked(laws: Sequence[Any]) -> Any | None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.distributions import Binomial, Distribution, Independent, Transform
 
-from ..distributions.tracing import inside_transform, inside_vmap
+from ..numerics.tracing import inside_transform, inside_vmap
 from .sample_site import Site
 
 _POSITIVE = ("rate", "total_count", "concentration", "concentration0", "concentration1")

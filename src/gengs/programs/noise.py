@@ -80,7 +80,9 @@ class Noise:
         """Whether there are random numbers among the arguments."""
         return bool(self._seen.data) and any(v in self._seen for v in tensors_in(args))
 
-    def passed_on(self, func: Any, name: str, args: Any, kwargs: dict[str, Any], result: Any) -> None:
+    def passed_on(
+        self, func: Any, name: str, args: Any, kwargs: dict[str, Any], result: Any
+    ) -> None:
         """Random numbers were among the arguments of a function, and are in its result."""
         if name in _REARRANGING and args and (seen := self._seen.get(args[0])) is not None:
             if seen.uniform is not None and not self.used((*args[1:], *kwargs.values())):

@@ -17,7 +17,15 @@ from torch.distributions import Bernoulli, Binomial, Categorical, OneHotCategori
 
 from ..estimators import MidCDF
 from .block_stack import outermost
-from .known_laws import is_the_law, move_one_hot, moved_by, rsample, sees_through
+from .known_laws import (
+    is_binomial,
+    is_categorical,
+    is_poisson,
+    move_one_hot,
+    moved_by,
+    rsample,
+    sees_through,
+)
 from .law_checks import base_of, is_continuous
 from .sample_site import Plain, ProgramWarning, Site, by_line, warn_at
 
@@ -70,11 +78,11 @@ class PathRule:
             move = moved_by(law) if self.exact else None
             if move is None:
                 return rsample(law, shape, self.by)
+            with torch.no_grad():
+                z = plain()
+            return move(z)
         except TypeError as error:
             raise TypeError(f"{site.place}: {error}") from None
-        with torch.no_grad():
-            z = plain()
-        return move(z)
 
     def _index(self, site: Site, law: Categorical, plain: Plain) -> Tensor:
         """An integer index, beside which goes a one-hot vector that moves."""
@@ -113,7 +121,7 @@ class _Gate(torch.autograd.Function):
 
 def _as_categorical(law: Categorical, site: Site) -> Categorical:
     """A law of indices, as torch's: of a subclass with its own ``log_prob``, what that says."""
-    if is_the_law(law, Categorical):
+    if is_categorical(law):
         return law
     values = torch.arange(law.logits.shape[-1], device=law.logits.device)
     values = values.reshape(-1, *[1] * len(law.batch_shape)).expand(-1, *law.batch_shape)
@@ -130,9 +138,9 @@ def _as_categorical(law: Categorical, site: Site) -> Categorical:
 def _hold_at_zero(law: Any, site: Site) -> Any:
     """A Poisson or Binomial law whose counts stay put where earlier draws ended what they count."""
     law, comes_from_a_draw = base_of(law), outermost().report.comes_from_a_draw
-    if is_the_law(law, Poisson) and comes_from_a_draw(law.rate):
+    if is_poisson(law) and comes_from_a_draw(law.rate):
         return Poisson(_held(law.rate, law.rate == 0, site), validate_args=False)
-    if is_the_law(law, Binomial) and "probs" in vars(law) and comes_from_a_draw(law.probs):
+    if is_binomial(law) and "probs" in vars(law) and comes_from_a_draw(law.probs):
         p = law.probs
         return Binomial(law.total_count, _held(p, (p == 0) | (p == 1), site), validate_args=False)
     return law

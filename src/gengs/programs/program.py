@@ -44,7 +44,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from ..distributions.tracing import tensors_of
+from ..numerics.tracing import tensors_of
 from .auto import decide, is_first_call
 from .block_stack import BLOCKS, outermost, quiet
 from .check import Check, check_path

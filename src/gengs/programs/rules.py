@@ -8,8 +8,8 @@ from typing import Any
 
 from torch.distributions import Distribution
 
-from ..draws.rsample import refuse_settings_of_expect
 from ..estimators import REINFORCE, RLOO
+from ..gradients.draws import refuse_settings_of_expect
 from .fitted_score import FittedScore
 from .path_rule import PathRule
 from .sample_site import place_of, where

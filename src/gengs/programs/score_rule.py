@@ -26,9 +26,9 @@ import torch
 from torch import Tensor
 from torch.distributions import Binomial, TransformedDistribution
 
-from ..distributions.tracing import tensors_of
 from ..estimators import RLOO, BoundaryWarning
 from ..estimators.checked_cost import graph_of
+from ..numerics.tracing import tensors_of
 from .block_stack import outermost
 from .fitted_score import FittedScore
 from .known_laws import boundary_of, sees_through, values_of
@@ -80,7 +80,11 @@ def require_score(law: Any, site: Site) -> None:
                 f"{site.place}: the score of {site.law} has no derivative in its transforms, which "
                 "carry a gradient here: they move its values; apply them to the draw instead."
             )
-    if any(name == "atoms" and t.requires_grad for owner, name, t in tensors_of(law) if owner is not law):
+    if any(
+        name == "atoms" and t.requires_grad
+        for owner, name, t in tensors_of(law)
+        if owner is not law
+    ):
         raise TypeError(
             f"{site.place}: the score of {site.law} has no derivative in the atoms of its parts, "
             "which carry a gradient here; draw the parts one after the other."
@@ -92,7 +96,7 @@ def _edge(site: Site) -> Tensor | None:
     law = base_of(site.drawn_from)
     if not site.may_be_sure or not depends_on_parameters(law):
         return None
-    edge = boundary_of(law, site.rule)
+    edge = boundary_of(law)
     if edge is None or not edge.any():
         return None
     for _, _, parameter in tensors_of(law):

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..draws.once_differentiable import OnceDifferentiable
+from ..numerics.once_differentiable import OnceDifferentiable
 from .noise import Uniform
 
 

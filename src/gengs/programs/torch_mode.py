@@ -12,7 +12,7 @@ from torch.distributions import Bernoulli
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from ..distributions.tracing import inside_transform
+from ..numerics.tracing import inside_transform
 from .block_stack import captures, current, in_user_code, mine, open_programs, quiet
 from .by_hand import ADDITIVE, ByHand
 from .cut_operations import ending, moving, no_derivative, tensors_in

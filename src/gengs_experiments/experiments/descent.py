@@ -27,9 +27,9 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, Independent
 
-from gengs.distributions.truncation import truncate
 from gengs.estimators.base import Cost, Estimator
 from gengs.estimators.spec import parse_estimator
+from gengs.tables.truncation import truncate
 
 from ..runs.machine import limited_threads
 from .quadratic import FAMILIES, Quadratic

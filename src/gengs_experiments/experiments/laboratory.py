@@ -70,9 +70,9 @@ class Measure:
 
     def run(self) -> Measurement:
         """Measure, print, and return the result."""
-        from gengs.distributions.truncation import truncate
         from gengs.estimators.spec import parse_law
         from gengs.lab.measure import measure
+        from gengs.tables.truncation import truncate
 
         self._check()
         law, parameters = parse_law(self.law)

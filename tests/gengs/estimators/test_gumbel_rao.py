@@ -4,8 +4,8 @@ import torch
 from frequencies import FALSE_ALARM
 from torch.distributions import Categorical, Independent, OneHotCategorical, Poisson
 
-from gengs.distributions.gumbel_softmax import soften
 from gengs.estimators import GenGS, GumbelRao
+from gengs.numerics.gumbel_softmax import soften
 
 DOUBLE = torch.float64
 REPLICATES = 40_000

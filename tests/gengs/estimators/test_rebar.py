@@ -14,10 +14,10 @@ from torch import nn
 from torch.distributions import Categorical, Independent, OneHotCategorical, Poisson
 
 import gengs
-from gengs.distributions.gumbel import log_exponential
-from gengs.distributions.gumbel_softmax import soften
 from gengs.estimators import REBAR, REINFORCE, RELAX, Exact
 from gengs.estimators.gumbel_rao import conditional_gumbel
+from gengs.numerics.gumbel import log_exponential
+from gengs.numerics.gumbel_softmax import soften
 
 BOTH = pytest.mark.parametrize("kind", [REBAR, RELAX])
 

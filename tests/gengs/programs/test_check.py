@@ -147,7 +147,7 @@ def test_auto_takes_the_path_or_the_fitted_score_and_says_so(capsys):
                 found += torch.autograd.grad(program.loss(cost).mean(), t)
         assert {site.rule for site in program.sites} == {rule}
         printed = capsys.readouterr().out
-        assert printed.count("by=\"auto\"") == 1 and "test_check.py:" in printed
+        assert printed.count('by="auto"') == 1 and "test_check.py:" in printed
         gengs.programs.auto._DECIDED.clear()
         torch.manual_seed(9)
         by = gengs.FittedScore()

@@ -267,7 +267,9 @@ def test_the_path_needs_no_replicates():
 
 def test_a_dimension_that_does_not_count_replicates_is_refused():
     with pytest.raises(ValueError, match=r"test_never_silent.py:\d+: .*dim=1.*50"):
-        gradients(lambda t: torch.bernoulli(t.expand(3, 7, 50)).sum((0, 1)), gengs.RLOO(), n=50, dim=1)
+        gradients(
+            lambda t: torch.bernoulli(t.expand(3, 7, 50)).sum((0, 1)), gengs.RLOO(), n=50, dim=1
+        )
 
 
 # --------------------------------------------------------------------------------- 5. moving atoms
@@ -290,7 +292,9 @@ def test_atoms_that_move(by):
 def test_draws_in_a_script_or_a_thread_are_noticed(by):
     script = torch.jit.script(_scripted)
     for missed in (script, _in_a_pool):
-        message = said(lambda t, missed=missed: torch.bernoulli(t) + missed(t) + torch.bernoulli(t), by)
+        message = said(
+            lambda t, missed=missed: torch.bernoulli(t) + missed(t) + torch.bernoulli(t), by
+        )
         assert "did not see" in message and "test_never_silent.py:" in message
         message = said(lambda t, missed=missed: torch.bernoulli(t) + missed(t), by)  # at the end
         assert "did not see" in message
@@ -475,7 +479,9 @@ def without(t):
     return total
 
 
-@pytest.mark.parametrize("by", [None, gengs.RLOO(), gengs.FittedScore()], ids=["path", "RLOO", "fitted"])
+@pytest.mark.parametrize(
+    "by", [None, gengs.RLOO(), gengs.FittedScore()], ids=["path", "RLOO", "fitted"]
+)
 def test_updates_in_place_run_and_give_the_same_gradient(by):
     found, exact = (gradients(f, by, n=100) for f in (with_updates_in_place, without))
     torch.testing.assert_close(found, exact)
@@ -487,7 +493,7 @@ UNSEEN = {
     "sign": lambda p: torch.relu(torch.sign(p - torch.rand(50))),
     "long": lambda p: (p + torch.rand(50)).long(),
     "no_grad": lambda p: torch.no_grad()(torch.multinomial)(torch.stack([p, 1 - p], -1), 1)[:, 0],
-    "numpy": lambda p: torch.from_numpy(np.random.rand(50)) < p.detach(),
+    "numpy": lambda p: torch.from_numpy(np.random.rand(50)) < p.detach(),  # noqa: NPY002
 }
 
 

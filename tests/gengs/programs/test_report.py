@@ -227,6 +227,7 @@ def test_it_is_said_once_and_points_to_the_draw():
         loss.backward()
 
 
+@pytest.mark.filterwarnings("ignore:.*lost its gradient at")  # which is said, too
 @pytest.mark.parametrize(
     ("simulate", "reason"),
     {
@@ -242,11 +243,7 @@ def test_a_cost_without_any_gradient_says_so_and_why(simulate, reason):
     rate = torch.full((5,), 3.0, requires_grad=True)
     with differentiable() as program:
         z = simulate(rate)
-    with (
-        warnings.catch_warnings(),
-        pytest.warns(CutGradientWarning, match=f"(?s)cost carries no gradient.*{reason}"),
-    ):
-        warnings.filterwarnings("ignore", ".*lost its gradient at")  # which is said, too
+    with pytest.warns(CutGradientWarning, match=f"(?s)cost carries no gradient.*{reason}"):
         assert not program.loss(z).requires_grad
 
 
