@@ -124,6 +124,28 @@ def test_headlines_name_the_best(tmp_path):
     )
 
 
+def test_runs_of_two_folders_are_compared_with_each_other(tmp_path):
+    """The best is named and bold where it is one run of its own folder."""
+    for seed, value in enumerate((32.0, 32.6)):
+        vae_run(tmp_path / "a" / str(seed), value, Config(estimator="RLOO(4)", seed=seed))
+    vae_run(tmp_path / "b", 23.09, Config(estimator="MidCDF(2)"))
+    contents = make_contents([tmp_path / "a", tmp_path / "b"])
+    assert contents.headlines[0].startswith("The lowest") and "MidCDF(2) (24.09)" in str(
+        contents.headlines[0]
+    )
+    (section,) = contents.sections
+    best = {row[0].text for row in section.table.rows if any(cell.best for cell in row)}
+    assert best == {"MidCDF(2)"}
+
+
+def test_runs_of_two_folders_are_told_apart_by_what_differs(tmp_path):
+    vae_run(tmp_path / "a", 30.0, Config(posterior="explicit"))
+    vae_run(tmp_path / "b", 20.0, Config(posterior="implicit"))
+    (section,) = make_contents([tmp_path / "a", tmp_path / "b"]).sections
+    names = [row[0].text for row in section.table.rows]
+    assert names == ["GenGS, posterior explicit", "GenGS, posterior implicit"]
+
+
 def test_csv_has_every_digit(tmp_path):
     text = render(make_contents([partial_study(tmp_path / "s")]), "csv")
     rows = list(csv.DictReader(io.StringIO(text)))
