@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = ["TrainCommand", "Vae", "VaeConfig"]
 
 import math
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -39,10 +40,12 @@ class TrainCommand:
     @without_subnormals()
     def run(self) -> list[dict[str, Any]]:
         """Train, record, and print the last evaluation."""
-        from ..runs.training import train
-
         self.machine.check()
         self.config.check()
+        if self.machine.progress and os.environ.get("LOCAL_RANK", "0") == "0":
+            say(f"training in {self.out}")  # before what takes seconds to be imported
+        from ..runs.training import train
+
         task, training = self.config.build(self.config.load(self.data_dir))
         seed = self.config.seed
         records = train(task, self.out, self.config, training, self.machine, seed=seed)

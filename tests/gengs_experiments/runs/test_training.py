@@ -348,6 +348,14 @@ def test_progress_is_a_bar_in_a_terminal_and_lines_elsewhere(capsys, monkeypatch
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("step 6/10") and "loss 0.25" in lines[0]
     assert lines[1] == "hello [there]"
+    clock = iter([0.0, 1.9, 2.1, 12.0, 12.2])
+    monkeypatch.setattr("gengs_experiments.runs.progress.time.monotonic", lambda: next(clock))
+    with Progress(10) as progress:
+        for step in range(4):
+            progress.update(step, 0.25)
+    said = [line.split("/")[0] for line in capsys.readouterr().out.splitlines()]
+    assert said == ["step 1", "step 3"]  # soon, and then every ten seconds
+    monkeypatch.undo()
     with Progress(10, shown=False) as progress:
         progress.update(10, 0.25)
         progress.say("hello")
