@@ -12,7 +12,6 @@ import ast
 import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 from collections import defaultdict
@@ -42,9 +41,6 @@ ENTRIES = {
 """What users run and import; everything else is there because one of these needs it."""
 HOME_OF_TORCH_C = "gengs/distributions/tracing.py"
 
-MOST_LAW_FILES, MOST_LAW_LINES, LONGEST_CHAIN = 20, 3200, 7
-MOST_LINES, MEDIAN_LINES = 330, 150
-
 
 @dataclass
 class Module:
@@ -52,14 +48,11 @@ class Module:
 
     path: str
     """Relative to the folder of the packages."""
-    lines: int
     tree: ast.Module
     imports: list[tuple[str, str | None]] = field(default_factory=list)
     """Dotted modules of the packages and a name taken from each."""
     by_name: set[str] = field(default_factory=set)
     """Modules that are imported by their name, in a string, alone."""
-    only_for_types: set[str] = field(default_factory=set)
-    """Modules that are imported under ``TYPE_CHECKING`` alone."""
 
     @property
     def name(self):
@@ -103,9 +96,7 @@ def modules_of(root):
     found = {}
     for file in sorted(file for name in PACKAGES for file in (Path(root) / name).rglob("*.py")):
         text = file.read_text()
-        module = Module(
-            file.relative_to(root).as_posix(), len(text.splitlines()), ast.parse(text, str(file))
-        )
+        module = Module(file.relative_to(root).as_posix(), ast.parse(text, str(file)))
         found[module.name] = module
     for module in found.values():
         _find_imports(module, found)
@@ -114,11 +105,7 @@ def modules_of(root):
 
 def _find_imports(module, known):
     package = module.folder.replace("/", ".")
-    for_types = set()
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            for_types |= {id(part) for branch in node.body for part in ast.walk(branch)}
-    needed, typed, named = set(), set(), set()
+    needed, named = set(), set()
     for node in ast.walk(module.tree):
         found = []
         if isinstance(node, ast.Import):
@@ -136,9 +123,8 @@ def _find_imports(module, known):
             module.imports += found
             continue
         module.imports += found
-        (typed if id(node) in for_types else needed).update(name for name, _ in found)
-    module.only_for_types = typed - needed - named
-    module.by_name = named - needed - typed
+        needed.update(name for name, _ in found)
+    module.by_name = named - needed
 
 
 def _absolute(package, level, name):
@@ -308,57 +294,11 @@ def imported_by_help(
     return sorted(f"gengs {' '.join(command)} imports {name}" for name in loaded & set(barred))
 
 
-def sizes(root):
-    """Small enough to be read: files, lines, and imports in a row."""
-    modules = modules_of(root)
-    lines = {m.path: m.lines for m in modules.values()}
-    laws = [n for path, n in lines.items() if path.startswith("gengs/distributions/")]
-    chain = longest_chain(modules, "gengs/distributions")
-    found = []
-    if len(laws) > MOST_LAW_FILES:
-        found.append(f"distributions has more than {MOST_LAW_FILES} files")
-    if sum(laws) > MOST_LAW_LINES:
-        found.append(f"distributions has more than {MOST_LAW_LINES} lines")
-    if len(chain) > LONGEST_CHAIN:
-        found.append(f"a chain of imports inside distributions is longer than {LONGEST_CHAIN}")
-    if statistics.median(lines.values()) > MEDIAN_LINES:
-        found.append(f"the median file has more than {MEDIAN_LINES} lines")
-    found += [
-        f"{path} has more than {MOST_LINES} lines" for path in lines if lines[path] > MOST_LINES
-    ]
-    return sorted(found)
-
-
-def longest_chain(modules, layer):
-    """The largest number of files that import one another in a row, and which."""
-    inside = {
-        m.name: {
-            name
-            for name, _ in m.imports
-            if name in modules and modules[name].layer == layer and name not in m.only_for_types
-        }
-        for m in modules.values()
-        # the package's own list imports all: it would add one to every chain
-        if m.layer == layer and not m.path.endswith("__init__.py")
-    }
-    best = {}
-
-    def chain(name, above=()):
-        if name in above:
-            raise ValueError(f"a circle of imports: {' -> '.join([*above, name])}")
-        if name not in best:
-            following = [chain(n, (*above, name)) for n in sorted(inside[name]) if n in inside]
-            best[name] = (name, *max(following, key=len, default=()))
-        return best[name]
-
-    return max((chain(name) for name in inside), key=len, default=())
-
-
 # ----------------------------------------------------------------------- what is known to be wrong
 
 RULES = (
     *(files_of_no_layer, imports_that_go_up, private_imports, uses_of_torch_c),
-    *(names_used_twice, modules_nobody_imports, imported_by_help, sizes),
+    *(names_used_twice, modules_nobody_imports, imported_by_help),
 )
 KNOWN = Path(__file__).with_name("known_violations.txt")
 

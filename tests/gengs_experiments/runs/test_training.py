@@ -205,20 +205,13 @@ def test_a_bad_batch_is_named_and_the_checkpoint_kept(tmp_path):
     assert artefacts(tmp_path / "run") == artefacts(tmp_path / "clean")
 
 
-def test_the_module_that_overflows_is_named(tmp_path):
-    task = make_toy(spoil_at(2, 1e37))
-    with torch.no_grad():
-        task.modules["model"][0].weight.fill_(1000.0)
-    message = r"step 3: the output of model\.0 is (nan|infinite); there is no checkpoint yet"
-    with pytest.raises(NonFiniteError, match=message):
-        run_toy(tmp_path / "run", task)
-
-
 def test_a_bad_result_parameter_or_gradient_is_named(tmp_path):
     task = make_toy()
     model = task.modules["model"]
     bad = replace(task, step=lambda batch: model(batch[0]).mean() * math.nan)
-    with pytest.raises(NonFiniteError, match="step 1: the result 'loss' of the step is nan"):
+    with pytest.raises(
+        NonFiniteError, match="step 1: the result 'loss' of the step is nan; there is no"
+    ):
         run_toy(tmp_path / "result", bad)
     # the square root has a value at zero, and no slope
     bad = replace(task, step=lambda batch: (model[2].bias * 0).sum().sqrt())
