@@ -34,7 +34,7 @@ from .laws import (  # noqa: F401 (each registers its record)
     multinomial,
     negative_binomial,
     poisson,
-    pyro,
+    pyro_compounds,
     ranking_law,
     subset_law,
 )

@@ -10,6 +10,8 @@ Which of them say what it is follows from where they are written:
 
 __all__ = ["ByLogProb"]
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
@@ -36,7 +38,7 @@ class ByLogProb(Law):
         if kind.sample is Distribution.sample and kind.rsample is Distribution.rsample:
             return False
         weighs, draws = (_age(kind, name) for name in ("log_prob", "sample"))
-        owner = kind.__mro__[draws]
+        owner: Any = kind.__mro__[draws]
         return draws <= weighs or owner.log_prob is Distribution.log_prob
 
     @property
@@ -64,7 +66,8 @@ class ByLogProb(Law):
     @property
     def mean(self) -> Tensor:
         # an inherited mean may be another distribution's
-        own = _age(type(self.q), "mean") <= _age(type(self.q), "log_prob")
+        mean, *others = (_age(type(self.q), name) for name in ("mean", "log_prob", "sample"))
+        own = mean <= min(others)
         return super().mean if own else self.table().mean
 
     def table(self, tolerance: float = 1e-6) -> Finite:

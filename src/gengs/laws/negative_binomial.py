@@ -1,4 +1,4 @@
-r"""The negative binomial: successes before the r-th failure (torch's convention, mean r p / (1 - p)).
+r"""The negative binomial: successes before the r-th failure, mean r p / (1 - p).
 
 .. math::
     \log p(k) = \log \binom{r + k - 1}{k} + k \log p + r \log(1 - p), \qquad
@@ -40,8 +40,11 @@ class NegativeBinomialLaw(Trials):
     """The record of the negative binomial."""
 
     spec = Spec(
-        *("negative-binomial", ("total_count", "probs")),
-        *("total_count >= 0 and 0 <= probs < 1", NegativeBinomial, ("total_count",)),
+        "negative-binomial",
+        ("total_count", "probs"),
+        "total_count >= 0 and 0 <= probs < 1",
+        NegativeBinomial,
+        constant=("total_count",),
     )
     upper = None
 
@@ -123,6 +126,7 @@ class NegativeBinomialLaw(Trials):
         k, r = k.double().where(inside, 0.0), self.total.masked_fill(none, 1.0)
         choose = torch.lgamma(r + k) - torch.lgamma(r) - torch.lgamma(k + 1)
         log_pmf = choose + times(k, self.logs[0]) + times(r, self.logs[1])
+        log_pmf = self._with_digits(log_pmf, k, r, -(k / r).log1p())  # the last trial fails
         return log_pmf.masked_fill(none, 0.0).where(inside & ~(none & (k > 0)), -torch.inf)
 
     def _log_at_least(self, a: Tensor, rare: bool) -> Tensor:

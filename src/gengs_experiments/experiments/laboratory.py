@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from torch.distributions import Distribution
 
     from gengs.estimators.base import Cost, Estimator
-    from gengs.lab.measure import Measurement, Row
+    from gengs.lab import Measurement, Row
 
 CostName = Literal["quadratic", "exponential", "sigmoid", "network"]
 
@@ -54,7 +54,7 @@ class Measure:
     """Where the quadratic cost has its minimum and the sigmoid its step."""
     estimators: tuple[str, ...] = ("REINFORCE", "RLOO(4)", "GenGS(0.5)", "MidCDF")
     """Estimators with their settings, each in quotes; or the word all."""
-    replicates: int = 20_000
+    gradients: int = 20_000
     """The number of gradients per estimator."""
     warm_up: int = 0
     """Steps in which estimators that learn may train their own parts first."""
@@ -71,9 +71,9 @@ class Measure:
 
     def run(self) -> Measurement:
         """Measure, print, and return the result."""
-        from gengs.tables.truncation import truncate
         from gengs.estimators.spec import parse_law
-        from gengs.lab.measure import measure
+        from gengs.lab import measure
+        from gengs.tables.truncation import truncate
 
         self._check()
         law, parameters = parse_law(self.law)
@@ -84,7 +84,7 @@ class Measure:
         if len(q.event_shape):
             cost = of_a_projection(cost, q, self.seed)
         estimators = self._estimators(cost, q)
-        result = measure(cost, q, [], replicates=self.replicates, seed=self.seed)  # the exact one
+        result = measure(cost, q, [], gradients=self.gradients, seed=self.seed)  # the exact one
         opened = RunFolder.open(self.out, self, resume=self.resume) if self.out else nullcontext()
         with opened as folder:
             if folder is not None:
@@ -108,7 +108,7 @@ class Measure:
         return result
 
     def _check(self) -> None:
-        check_least(self, {"replicates": 2, "warm_up": 0, "seed": 0})
+        check_least(self, {"gradients": 2, "warm_up": 0, "seed": 0})
         if not self.estimators:
             raise ValueError("expected estimators after --estimators, or the word all.")
         if self.plot is not None:
@@ -122,16 +122,16 @@ class Measure:
 
     def _measure(self, cost: Cost, q: Distribution, estimator: Estimator, exact: Tensor) -> Row:
         """One estimator; what will take long is announced."""
-        from gengs.lab.measure import measure
+        from gengs.lab import measure
 
         measured = partial(measure, cost, q, estimator, exact=exact, seed=self.seed)
 
         def seconds(number: int) -> float:
             begin = time.monotonic()
-            measured(replicates=number, warm_up=min(number, self.warm_up))
+            measured(gradients=number, warm_up=min(number, self.warm_up))
             return time.monotonic() - begin
 
-        few, most = min(self.replicates, 50), max(self.replicates, self.warm_up)
+        few, most = min(self.gradients, 50), max(self.gradients, self.warm_up)
         if seconds(few) * most / few > _LONG:
             # or it only began slowly: try more, until what they need once is a small part
             while (spent := seconds(few)) < _TRIAL and 4 * few < most:
@@ -140,7 +140,7 @@ class Measure:
             if expected > _LONG:
                 shown = timedelta(seconds=round(expected))
                 say(f"measuring {type(estimator).__name__}: this takes about {shown}", error=True)
-        return measured(replicates=self.replicates, warm_up=self.warm_up).rows[0]
+        return measured(gradients=self.gradients, warm_up=self.warm_up).rows[0]
 
     def _print(self, result: Measurement) -> None:
         say(json.dumps(result.to_dict(), indent=2) if self.json else result)
@@ -173,7 +173,7 @@ def _keep(folder: RunFolder, result: Measurement) -> None:
 
 def _kept_rows(folder: RunFolder) -> tuple[Row, ...]:
     """The estimators that a folder has, in the order in which they were measured."""
-    from gengs.lab.measure import Row
+    from gengs.lab import Row
 
     times = {time["estimator"]: time["milliseconds"] for time in folder.timings}
     rows = []
