@@ -145,8 +145,12 @@ def _refuse_moving_mass(q: Distribution, logits: Tensor) -> None:
 
     A table's gradient is right only if its probabilities keep their sum as parameters move.
     """
-    held = [(law.arg_constraints.get(name), tensor) for law, name, tensor in tensors_of(q)]
-    learned = [tensor for _, tensor in held if tensor.requires_grad]
+    simplices = {  # whose entries move against each other only
+        id(tensor)
+        for law, name, tensor in tensors_of(q)
+        if law.arg_constraints.get(name) is constraints.simplex
+    }
+    learned = [tensor for _, _, tensor in tensors_of(q) if tensor.requires_grad]
     if not learned or not logits.requires_grad or not is_eager(logits, *learned):
         return
     total = logits.exp().sum(-1)
@@ -156,13 +160,10 @@ def _refuse_moving_mass(q: Distribution, logits: Tensor) -> None:
         total, learned, weights.to(total.dtype), retain_graph=True, allow_unused=True
     )
     moves = []
-    for slope, (constraint, tensor) in zip(
-        slopes, (pair for pair in held if pair[1].requires_grad), strict=True
-    ):
+    for slope, tensor in zip(slopes, learned, strict=True):
         if slope is not None:
-            if constraint is constraints.simplex:  # whose entries move against each other only
-                slope = slope - slope.mean(-1, keepdim=True)
-            moves.append((slope.abs() * tensor.detach().abs().clamp_min(1e-3) > 0.05).any())
+            along = slope - slope.mean(-1, keepdim=True) if id(tensor) in simplices else slope
+            moves.append((along.abs() * tensor.detach().abs().clamp_min(1e-3) > 0.05).any())
     if moves and any_of(*moves):
         raise ValueError(
             f"the probabilities of {type(q).__name__} have a total that changes with a parameter, "
