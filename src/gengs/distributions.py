@@ -32,7 +32,7 @@ from .laws import (  # noqa: F401 (each registers its record)
     multinomial,
     negative_binomial,
     poisson,
-    pyro,
+    pyro_compounds,
 )
 from .laws.law import Law, Spec, law_of, register
 from .laws.one_hot import OneHot

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.types import _size
 
-from ..distributions import Finite as _  # noqa: F401 (every record is registered)
-from ..laws.law import base_of, law_of
+from ..distributions import law_of
+from ..laws.law import base_of
 
 
 def rsample(

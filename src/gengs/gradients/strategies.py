@@ -30,7 +30,7 @@ class Edges:
     step: Tensor
     """How far they moved, of the same shape: zero in all factors but one."""
     weight: Tensor
-    """The weight of the difference, ``(C, S, *batch)``, with gradient, scaled up for few factors."""
+    """The weight of each difference, ``(C, S, *batch)``, with gradient."""
 
     @property
     def values(self) -> Tensor:

@@ -80,8 +80,8 @@ def check_law(law: Distribution, *, draws: int = 100_000, false_alarm: float = 1
     """
     try:
         table = as_finite(law, 1e-9)
-    except TypeError as error:
-        raise AssertionError(str(error)) from error
+    except TypeError as unknown:
+        raise AssertionError(str(unknown)) from unknown
     total = table.probs.sum(-1)
     _demand(bool(((total - 1).abs() < 1e-4).all()), f"the PMF sums to {_shown(total)}, not to 1")
     if not table.event_dim and table.num_atoms > 2:

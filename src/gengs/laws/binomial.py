@@ -18,7 +18,7 @@ Differences of the cost are taken downwards where p > 1/2, so that no small numb
 
 __all__ = ["BernoulliLaw", "BinomialLaw"]
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -40,9 +40,12 @@ from .trials import Trials
 class BinomialLaw(Trials):
     """The record of the binomial."""
 
-    spec = Spec(
-        *("binomial", ("total_count", "probs")),
-        *("an integer total_count >= 0 and 0 <= probs <= 1", Binomial, ("total_count",)),
+    spec: ClassVar[Spec | None] = Spec(
+        "binomial",
+        ("total_count", "probs"),
+        "an integer total_count >= 0 and 0 <= probs <= 1",
+        Binomial,
+        constant=("total_count",),
     )
 
     @property

@@ -10,6 +10,8 @@ Which of them say what it is follows from where they are written:
 
 __all__ = ["ByLogProb"]
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
@@ -36,7 +38,7 @@ class ByLogProb(Law):
         if kind.sample is Distribution.sample and kind.rsample is Distribution.rsample:
             return False
         weighs, draws = (_age(kind, name) for name in ("log_prob", "sample"))
-        owner = kind.__mro__[draws]
+        owner: Any = kind.__mro__[draws]
         return draws <= weighs or owner.log_prob is Distribution.log_prob
 
     @property

@@ -20,7 +20,10 @@ class CategoricalLaw(Law):
     """The record of the categorical."""
 
     spec = Spec(
-        *("categorical", ("probs",), "a list of numbers >= 0 with a positive sum", Categorical),
+        "categorical",
+        ("probs",),
+        "a list of numbers >= 0 with a positive sum",
+        Categorical,
         vectors=("probs",),
     )
     lower = 0

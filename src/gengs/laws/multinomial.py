@@ -59,8 +59,8 @@ def enumerate_multinomial(law: Multinomial) -> tuple[Tensor, Tensor]:
     if explodes(law):
         raise ValueError(
             f"Multinomial(total_count={total}) on {boxes} categories has {outcomes} outcomes, too "
-            f"many to enumerate (at most {MOST_OUTCOMES}); use rsample, or gumbel_relax, which chains "
-            "conditional binomials."
+            f"many to enumerate (at most {MOST_OUTCOMES}); use rsample, or gumbel_relax, which "
+            "chains conditional binomials."
         )
     require_memory(law.batch_shape, outcomes, log_p.dtype, log_p.device)
     atoms = compositions(total, boxes).to(device=log_p.device, dtype=log_p.dtype)

@@ -1,4 +1,4 @@
-r"""The negative binomial: successes before the r-th failure (torch's convention, mean r p / (1 - p)).
+r"""The negative binomial: successes before the r-th failure, mean r p / (1 - p).
 
 .. math::
     \log p(k) = \log \binom{r + k - 1}{k} + k \log p + r \log(1 - p), \qquad
@@ -40,8 +40,11 @@ class NegativeBinomialLaw(Trials):
     """The record of the negative binomial."""
 
     spec = Spec(
-        *("negative-binomial", ("total_count", "probs")),
-        *("total_count >= 0 and 0 <= probs < 1", NegativeBinomial, ("total_count",)),
+        "negative-binomial",
+        ("total_count", "probs"),
+        "total_count >= 0 and 0 <= probs < 1",
+        NegativeBinomial,
+        constant=("total_count",),
     )
     upper = None
 

@@ -84,12 +84,12 @@ class OneHot(Finite):
                 )
 
     @lazy_property
-    def logits(self) -> Tensor:  # type: ignore[override]
+    def logits(self) -> Tensor:
         """The normalised log-probabilities, ``(*batch, K)``."""
         return self.raw.log_softmax(-1) if self.given_probs is None else safe_log(self.raw)
 
     @lazy_property
-    def probs(self) -> Tensor:  # type: ignore[override]
+    def probs(self) -> Tensor:
         """The probabilities, ``(*batch, K)``."""
         return self.raw.softmax(-1) if self.given_probs is None else self.raw
 
@@ -149,7 +149,9 @@ class _OneHotRules(Law):
         if antithetic:
             uniforms = antithetic_uniforms(shape, self.batch_shape, probs.device)
         index = inverse_cdf_index(probs, shape, uniforms=uniforms)
-        return attach_one_hot(index, probs, **{name: given})
+        if name == "logits":
+            return attach_one_hot(index, probs, logits=given)
+        return attach_one_hot(index, probs, probs=given)
 
     def attach(self, z: Tensor) -> Tensor:
         ((name, given),) = self.parameter().items()

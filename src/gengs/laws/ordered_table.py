@@ -171,8 +171,9 @@ def step_in_table(law: Finite, z: Tensor) -> tuple[Tensor, Tensor]:
     r"""A neighbour of each draw, and the weight of the difference, with gradient.
 
     By parts, with :math:`S_k = -\nabla F_k`, :math:`\nabla E f = \sum_k S_k (f(c_{k+1}) - f(c_k))`.
-    A draw :math:`c_k` goes up with probability :math:`\beta_k = \pi_{k-1} / (\pi_{k-1} + \pi_{k+1})`,
-    else down: towards the neighbour that is seldom drawn itself. The gap it crosses gets the weight
+    A draw :math:`c_k` goes up with probability
+    :math:`\beta_k = \pi_{k-1} / (\pi_{k-1} + \pi_{k+1})`, else down: towards the neighbour that is
+    seldom drawn itself. The gap it crosses gets the weight
     :math:`S_k / (\pi_k \beta_k + \pi_{k+1} (1 - \beta_{k+1}))`, the inverse of how often it is
     crossed from either side. So a rare atom between likely ones makes no huge weight, as
     :math:`S_k / \pi_k` would: always going up had 1.4, 3 and 23 times the variance for twelve

@@ -75,7 +75,7 @@ class PMF:
 
     @property
     def normalised(self) -> bool:
-        """Whether the log-PMF is a formula of this library's: somebody's ``log_prob`` may not be."""
+        """Whether the log-PMF is a formula of this library's, not somebody's ``log_prob``."""
         return type(self).log_pmf is not PMF.log_pmf
 
     @property

@@ -105,8 +105,8 @@ class CountLatents(nn.Module):
         if kind == "explicit" and not has_explicit_posterior(law):
             raise TypeError(
                 "an explicit posterior exists for Poisson, Geometric, NegativeBinomial, Bernoulli "
-                f"and Binomial, but the prior is {type(law).__name__}; use posterior='implicit' or a function from "
-                "the encoder's output to a law."
+                f"and Binomial, but the prior is {type(law).__name__}; use posterior='implicit' or "
+                "a function from the encoder's output to a law."
             )
         if level is not None and mass is not None:
             raise ValueError(f"VAE expects one of level={level} and mass={mass}, not both.")

@@ -191,5 +191,5 @@ def gumbel_relax(
             "pass logits=."
         )
     check_temperature(tau)
-    value = law_of(law).relax(tau, torch.Size(), hard, generator)  # type: ignore[arg-type]
+    value = law_of(law).relax(tau, torch.Size(), hard, generator)
     return value if dim == -1 else value.movedim(-1, dim)

@@ -24,9 +24,9 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.nn.functional import pad
 
-from gengs.tables.truncation import truncate
 from gengs.estimators.base import Estimator
 from gengs.estimators.spec import parse_estimator, parse_law
+from gengs.tables.truncation import truncate
 
 from ..data import Batches, ImageSet
 from ..models import VAE, GaussianVAE
