@@ -61,7 +61,8 @@ class Factors:
             self.validate = self.validate and validates(vars(q).get("_validate_args"))
         # half precision cannot hold a count past 256 (bfloat16) or 2048: a table is wider
         half = any(t.is_floating_point() and t.dtype.itemsize < 4 for _, _, t in tensors_of(q))
-        self.given, self.law = q, law_of(q).table() if half else q
+        record = law_of(q)
+        self.given, self.law = q, record.table() if half and not record.wide_draws else q
         self.owner, self.context = owner, context
         cut = len(q.batch_shape) - factor_dims
         self.batch, self.shape, self.event = q.batch_shape[:cut], q.batch_shape[cut:], q.event_shape

@@ -90,7 +90,11 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
         raise ValueError(
             f"expected {head.lower()} with {spec.expects}, but got {_shown(text)}."
         ) from None
-    if float((law.mean + 10 * law.stddev).detach()) >= _LARGEST:  # a categorical has NaN
+    if not parameters:  # made of its numbers: scores for so many elements
+        parameters = {"logits": law.logits}  # type: ignore[attr-defined]
+    if (
+        not law.event_shape and float((law.mean + 10 * law.stddev).detach()) >= _LARGEST
+    ):  # a categorical has NaN
         raise ValueError(
             f"the values of {_shown(text)} go beyond {_LARGEST:,}: above it, 32-bit numbers no "
             "longer tell one count from the next."

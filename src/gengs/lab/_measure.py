@@ -42,6 +42,7 @@ from ..estimators.base import Cost, Estimator
 from ..estimators.checked_cost import leads_to
 from ..estimators.exact import Exact
 from ..estimators.reinforce import RLOO
+from ..laws.law import law_of
 from .replicates import Replicates, leaves_of
 from .result import Measurement, Row, row_of
 
@@ -168,7 +169,7 @@ def _price(estimator: Estimator, cost: Cost, q: Distribution) -> tuple[int, floa
 def _table_size(q: Distribution) -> int:
     while isinstance(q, Independent):
         q = q.base_dist
-    atoms = getattr(q, "num_atoms", None)
+    atoms = getattr(q, "num_atoms", law_of(q).numbers)
     if atoms is None:  # what a truncation on the way would keep
         try:
             atoms = 12 * float(q.stddev.detach().max()) + 32

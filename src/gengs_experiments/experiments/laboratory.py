@@ -43,12 +43,13 @@ class Measure:
 
     law: str = "poisson(3)"
     """The law of the variable, such as poisson(3), binomial(20, 0.3), negative-binomial(3, 0.5),
-    geometric(0.25), bernoulli(0.4), skellam(3, 1)."""
+    geometric(0.25), bernoulli(0.4), skellam(3, 1), subset(10, 3), ranking(10)."""
     level: int | None = None
     """Truncate the law to this many atoms, so that estimators see a table."""
     cost: CostName = "quadratic"
     """The cost: (z - target)^2, exp(-z / 2), a steep sigmoid 1 / (1 + exp(-4 (z - target))), or a
-    small random network."""
+    small random network. Of subsets and rankings, the cost of a sum of random weights (of their
+    elements; of items, with the discounts of DCG)."""
     target: float = 2.6
     """Where the quadratic cost has its minimum and the sigmoid its step."""
     estimators: tuple[str, ...] = ("REINFORCE", "RLOO(4)", "GenGS(0.5)", "MidCDF")
@@ -80,6 +81,8 @@ class Measure:
             raise ValueError(f"the law {self.law!r} has no parameter to differentiate.")
         q = law if self.level is None else truncate(law, self.level)
         cost = named_cost(self.cost, self.target, self.seed)
+        if len(q.event_shape):
+            cost = of_a_projection(cost, q, self.seed)
         estimators = self._estimators(cost, q)
         result = measure(cost, q, [], gradients=self.gradients, seed=self.seed)  # the exact one
         opened = RunFolder.open(self.out, self, resume=self.resume) if self.out else nullcontext()
@@ -200,3 +203,19 @@ def named_cost(name: CostName, target: float, seed: int = 0) -> Cost:
         return (torch.tanh(z.unsqueeze(-1) * inner.to(z) + shift.to(z)) * outer.to(z)).sum(-1)
 
     return network
+
+
+def of_a_projection(cost: Cost, q: Distribution, seed: int = 0) -> Cost:
+    """The cost of a linear function of vectors or orders.
+
+    Elements have standard normal weights; places of an order count as in DCG, 1 / log2(2 + place).
+    """
+    import torch
+
+    generator = torch.Generator().manual_seed(seed + 1)
+    weights = torch.randn(q.event_shape[-1], generator=generator)
+    if len(q.event_shape) == 2:
+        places = torch.arange(q.event_shape[0])
+        weights = (weights / torch.log2(2.0 + places).unsqueeze(-1)).flatten()
+    dims = len(q.event_shape)
+    return lambda z: cost(z.flatten(z.dim() - dims) @ weights.to(z))
