@@ -62,7 +62,7 @@ class PyroFinite(CoreFinite, TorchDistributionMixin):  # type: ignore[misc]
     event_dim: int = 0  # an attribute of the law itself; Pyro's is a read-only property
 
     @staticmethod
-    def infer_shapes(
+    def infer_shapes(  # type: ignore[override]
         atoms: _size, logits: _size | None = None, probs: _size | None = None, event_dim: int = 0
     ) -> tuple[torch.Size, torch.Size]:
         """The batch and the event shape, from the shapes of the arguments."""
