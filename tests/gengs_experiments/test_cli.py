@@ -27,6 +27,16 @@ def test_measure_prints_a_table():
     assert "exact gradient 1.8" in done.stdout and "MidCDF" in done.stdout
 
 
+@pytest.mark.parametrize("arguments", [("vae", "--help"), ("estimators",), ("--version",)])
+def test_nobody_who_reads_is_no_error(arguments):
+    """As in ``gengs vae --help | head``."""
+    command = [sys.executable, "-m", "gengs", *arguments]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+
+
 def test_measure_prints_json_and_draws(tmp_path):
     chart = tmp_path / "chart.png"
     done = gengs("measure", "--json", "--gradients", "200", "--law", "negative-binomial(3, 0.4)",

@@ -98,7 +98,7 @@ def measure_run(folder, labels=("RLOO(4)", "MidCDF"), law="poisson(3)"):
 
 def topics_run(folder, words=("gene", "cell"), estimator="MidCDF"):
     config = replace(Config(), data="20news", prior="", estimator=estimator)
-    with RunFolder.open(folder, config, experiment="topics") as run:
+    with RunFolder.open(folder, config, experiment="nvpdef") as run:
         for step in (10, 20):
             numbers = {"perplexity_test": 900.0 + step, "perplexity_relaxed": 880.0, "npmi": 0.1}
             run.records.append({"kind": "evaluation", "step": step, **numbers})
