@@ -32,7 +32,7 @@ from ..numerics.gumbel_softmax import Temperature
 from ..numerics.tails import safe_log, times, was_given, widen
 from ..numerics.tracing import require_memory
 from ..tables.finite import Finite
-from ..tables.kl import categorical_kl
+from ..tables.kl import categorical_kl, require_record
 from .boxes import attach_counts, move_ball
 from .law import Law, register
 from .relaxed_multinomial import relax_multinomial
@@ -155,6 +155,8 @@ class MultinomialLaw(Law):
 
 @register_kl(Multinomial, Multinomial)
 def _kl(q: Multinomial, p: Multinomial) -> Tensor:
+    require_record(q, MultinomialLaw)
+    require_record(p, MultinomialLaw)
     if q.total_count != p.total_count:
         raise ValueError(
             "kl_divergence of two Multinomials expects equal total_count, but got "

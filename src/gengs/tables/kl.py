@@ -7,7 +7,7 @@ the paper). It is the divergence of the *discrete* laws: with relaxed samples, t
 part of is not a bound.
 """
 
-__all__ = ["categorical_kl", "divergence", "log_difference"]
+__all__ = ["categorical_kl", "divergence", "log_difference", "require_record"]
 
 import torch
 from torch import Tensor
@@ -45,7 +45,24 @@ def _finite_any(q: Finite, p: Distribution) -> Tensor:
         raise NotImplementedError(
             "kl_divergence of a Finite with vector atoms needs a Finite on the same atoms."
         )
-    return categorical_kl(q.logits, law_of(p).log_pmf(q.atoms))
+    record = law_of(p)
+    if not record.has_pmf:
+        require_record(p, type(None))
+    return categorical_kl(q.logits, record.log_pmf(q.atoms))
+
+
+def require_record(law: Distribution, kind: type) -> None:
+    """Raise a ``NotImplementedError`` for a subclass that is another distribution than its parent.
+
+    Args:
+        law: The distribution.
+        kind: The record of the distributions whose formula is known.
+    """
+    if not isinstance(law_of(law), kind):
+        raise NotImplementedError(
+            f"kl_divergence knows no formula for {type(law).__name__}, which has a sample() or a "
+            "log_prob of its own; truncate both distributions to the same atoms."
+        )
 
 
 def categorical_kl(log_q: Tensor, log_p: Tensor) -> Tensor:
