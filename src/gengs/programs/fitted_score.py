@@ -266,7 +266,7 @@ class Increments:
         self.rule.remember(self._key, self._memory, x, y)
         weights: list[Tensor] = []
         sizes = [table.shape[1] for table in self._features]
-        for i, stream in enumerate(self.streams):
+        for i in range(len(self.streams)):
             a = torch.empty_like(self._drift[i])
             for half, beta in zip((even, ~even), coefficients, strict=True):
                 part = beta.split(sizes)[i].reshape(-1, self._basis[i].shape[1])  # (J, K)
