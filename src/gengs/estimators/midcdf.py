@@ -43,7 +43,9 @@ __all__ = ["MidCDF"]
 import torch
 from torch import Tensor
 
+from ..gradients.draws import weight_for
 from ..gradients.strategies import edges_of, residuals
+from ..laws.inflow_weight import check_weight
 from .base import Pathwise, attach, positive_integer
 from .checked_cost import CheckedCost
 from .factors import Factors
@@ -58,6 +60,10 @@ class MidCDF(Pathwise):
             added, at one more evaluation of the cost and its gradient each; 0 for none.
         antithetic: Whether several draws come in stratified pairs of uniforms ``(u, 1 - u)``, which
             cover the distribution more evenly than independent ones.
+        weight: For one-hot vectors and tables of vectors, the weight of the noisy half of the
+            gradient, from 0 (plain straight-through) to 0.5 (exact for quadratic costs); by
+            default it follows the number of atoms (:mod:`gengs.laws.inflow_weight`). With
+            ``debias`` it is 0.5, whose error is measured.
     """
 
     paper_name = "mid-CDF"
@@ -68,10 +74,23 @@ class MidCDF(Pathwise):
     reference = "Arya et al., Automatic Differentiation of Programs with Discrete Randomness, for \
 count families and ordered categories; this library for the rest"
 
-    def __init__(self, samples: int = 1, debias: int = 0, antithetic: bool = False) -> None:
+    def __init__(
+        self,
+        samples: int = 1,
+        debias: int = 0,
+        antithetic: bool = False,
+        weight: float | None = None,
+    ) -> None:
         super().__init__(samples)
         self.debias = positive_integer(type(self).__name__, "debias", debias, least=0)
-        self.unbiased, self.antithetic = debias > 0, antithetic
+        check_weight(type(self).__name__, weight)
+        if debias and weight not in (None, 0.5):
+            raise ValueError(
+                f"MidCDF expects weight=0.5 with `debias`, which measures the error of that rule, "
+                f"but got weight={weight!r}."
+            )
+        self.unbiased = self.handles_steps = debias > 0
+        self.antithetic, self.weight = antithetic, weight
 
     @property
     def evaluations(self) -> int:
@@ -80,18 +99,21 @@ count families and ordered categories; this library for the rest"
     def _draw(self, factors: Factors, shape: torch.Size) -> Tensor:
         # with the error measured between neighbours, no atom may be bridged
         law = factors.record
-        return law.rsample(shape, bridge=not self.debias, antithetic=self.antithetic)
+        chosen = weight_for(type(self).__name__, law, self.weight)
+        return law.rsample(shape, bridge=not self.debias, antithetic=self.antithetic, **chosen)
 
     def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor:
+        if not self.debias:
+            return super()._estimate(cost, factors)
         law = factors.record
-        if self.debias and law.learned_total:
+        if law.learned_total:
             raise TypeError(
                 "MidCDF(debias=...) measures differences in the values, and knows none in "
                 "`total_count`, which requires a gradient here; use MidCDF()."
             )
         z = self._draw(factors, torch.Size([self.samples]))
         f = cost.along(z)
-        if not self.debias or not z.requires_grad:
+        if not z.requires_grad:
             return f.mean(0)
         (slope,) = torch.autograd.grad(f.sum(), z, retain_graph=True)
         edges = edges_of(law, z.detach(), factors.shape, self.debias, factors.validate)

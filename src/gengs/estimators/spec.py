@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from .. import distributions  # noqa: F401 (every record is registered)
+from ..distributions import Spec  # whose module registers every record
 from ..laws.law import records
 from . import ALL, Estimator
 
@@ -68,7 +68,9 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
     """
     head, bracket, tail = text.partition("(")
     name, arguments, named = parse_call(head.replace("-", "").replace("_", "") + bracket + tail)
-    specs = {record.spec.name: record.spec for record in records() if record.spec is not None}
+    specs: dict[str, Spec] = {
+        record.spec.name: record.spec for record in records() if record.spec is not None
+    }
     spec = specs[_known(name, specs, "law")]
     fields = spec.fields
     if len(arguments) + len(named) != len(fields) or set(named) - set(fields[len(arguments) :]):
@@ -88,7 +90,11 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
         raise ValueError(
             f"expected {head.lower()} with {spec.expects}, but got {_shown(text)}."
         ) from None
-    if float((law.mean + 10 * law.stddev).detach()) >= _LARGEST:  # a categorical has NaN
+    if not parameters:  # made of its numbers: scores for so many elements
+        parameters = {"logits": law.logits}  # type: ignore[attr-defined]
+    if (
+        not law.event_shape and float((law.mean + 10 * law.stddev).detach()) >= _LARGEST
+    ):  # a categorical has NaN
         raise ValueError(
             f"the values of {_shown(text)} go beyond {_LARGEST:,}: above it, 32-bit numbers no "
             "longer tell one count from the next."

@@ -1,7 +1,8 @@
 """Draws that carry a gradient: one function, every distribution."""
 
-__all__ = ["refuse_settings_of_expect", "rsample"]
+__all__ = ["refuse_settings_of_expect", "rsample", "weight_for"]
 
+import inspect
 from typing import Any
 
 import torch
@@ -9,8 +10,9 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.types import _size
 
-from .. import distributions  # noqa: F401 (every record is registered)
-from ..laws.law import base_of, law_of
+from ..distributions import law_of  # which registers every record
+from ..laws.inflow_weight import check_weight
+from ..laws.law import Law, base_of
 
 
 def rsample(
@@ -19,6 +21,7 @@ def rsample(
     by: Any = None,
     *,
     antithetic: bool = False,
+    weight: float | None = None,
 ) -> Tensor:
     """Draws from ``law``, of shape ``(*sample, *batch, *event)``, that carry a gradient.
 
@@ -33,6 +36,10 @@ def rsample(
             gradient belongs to the draw, such as ``GenGS(0.5)`` or ``StraightThroughMean()``.
         antithetic: Whether several draws come in stratified pairs of uniforms ``(u, 1 - u)``: each
             is exact, and together they cover the distribution more evenly than independent ones.
+        weight: For one-hot vectors and tables of vectors, the weight of the noisy half of the
+            gradient, from 0 (plain straight-through) to 0.5 (exact for quadratic costs); by
+            default 0.5 for up to 32 atoms and ``144 / (256 + K)`` for more
+            (:mod:`gengs.laws.inflow_weight`).
 
     Example:
         >>> rate = torch.tensor([0.5, 3.0, 1e6], requires_grad=True)
@@ -44,14 +51,17 @@ def rsample(
     if not isinstance(law, Distribution):
         raise TypeError(f"rsample expects a torch distribution, but got {type(law).__name__}.")
     if by is None:
-        if law.has_rsample and not antithetic:
+        if law.has_rsample and not antithetic and weight is None:
             return law.rsample(sample_shape)
-        return law_of(law).rsample(torch.Size(sample_shape), antithetic=antithetic)
-    if antithetic:
-        raise TypeError(
-            "rsample takes antithetic= for its own rule; with `by`, ask the estimator: "
-            "MidCDF(antithetic=True)."
-        )
+        record = law_of(law)
+        chosen = weight_for("rsample", record, weight)
+        return record.rsample(torch.Size(sample_shape), antithetic=antithetic, **chosen)
+    for name, value in (("antithetic", antithetic), ("weight", weight is not None)):
+        if value:
+            raise TypeError(
+                f"rsample takes {name}= for its own rule; with `by`, ask the estimator: "
+                f"MidCDF({name}=...)."
+            )
     if isinstance(by, type):
         raise TypeError(f"rsample expects an estimator, but got a class; pass by={by.__name__}().")
     if not hasattr(by, "draw") and not hasattr(by, "expect"):
@@ -68,16 +78,32 @@ def rsample(
     return drawn
 
 
+def weight_for(owner: str, record: Law, weight: float | None) -> dict[str, float]:
+    """The argument ``weight`` of a record's ``rsample``, where it was given and applies."""
+    if weight is None:
+        return {}
+    check_weight(owner, weight)
+    if not record.takes_weight:
+        raise TypeError(
+            f"{owner} takes `weight` for one-hot vectors and tables of vectors only, but got "
+            f"{type(record.q).__name__}; leave it out."
+        )
+    return {"weight": float(weight)}
+
+
 def refuse_settings_of_expect(owner: str, by: Any) -> None:
     """Raise a ``TypeError`` for settings that say how often ``expect`` asks its cost.
 
     Args:
         owner: The function that was called, for the message.
-        by: An estimator, the library's or somebody's own.
+        by: An estimator, the library's or somebody's own, or ``None``.
     """
-    for name, default in (("samples", 1), ("debias", 0)):
-        value = getattr(by, name, default)
-        if value != default:
+    if not hasattr(by, "samples"):
+        return
+    defaults = inspect.signature(type(by)).parameters
+    for name in ("samples", "debias"):
+        value = getattr(by, name, None)
+        if name in defaults and value != defaults[name].default:
             kind = type(by).__name__
             raise TypeError(
                 f"{owner} makes one draw and never asks its cost, so it has no use for "

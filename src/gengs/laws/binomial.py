@@ -76,6 +76,7 @@ class BinomialLaw(Trials):
         rest = (self.total - k).where(inside, 0.0)
         choose = torch.lgamma(self.total + 1) - torch.lgamma(k + 1) - torch.lgamma(rest + 1)
         log_pmf = choose + times(k, log_p) + times(rest, log_1mp)
+        log_pmf = self._with_digits(log_pmf, k, rest, torch.zeros_like(rest))
         return log_pmf.where(inside, -torch.inf)
 
     def _log_at_least(self, a: Tensor, rare: bool) -> Tensor:

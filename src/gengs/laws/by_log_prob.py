@@ -66,7 +66,8 @@ class ByLogProb(Law):
     @property
     def mean(self) -> Tensor:
         # an inherited mean may be another distribution's
-        own = _age(type(self.q), "mean") <= _age(type(self.q), "log_prob")
+        mean, *others = (_age(type(self.q), name) for name in ("mean", "log_prob", "sample"))
+        own = mean <= min(others)
         return super().mean if own else self.table().mean
 
     def table(self, tolerance: float = 1e-6) -> Finite:

@@ -89,6 +89,14 @@ class Law(PMF):
     one_sided_differences: bool = True
     """Whether :meth:`neighbour` has the one-sided derivative at a boundary."""
 
+    takes_weight: bool = False
+    """Whether :meth:`rsample` takes ``weight``: of vectors between which all edges exist."""
+    wide_draws: bool = False
+    """Whether draws are wide enough where the parameters have half precision."""
+    several_neighbours: bool = False
+    """Whether a draw has many neighbours: asked again, :meth:`neighbour` gives another one."""
+    numbers: int | None = None
+    """How many numbers a draw and its gradient keep, where that is not about its table."""
     cuts_table: bool = False
     """Whether a truncation may cut it although it is a table already."""
 

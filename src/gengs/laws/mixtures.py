@@ -85,7 +85,7 @@ class MixtureLaw(_InStages):
         with torch.no_grad():  # in the order in which torch draws
             index = weights.sample(shape)
         component = attach_one_hot(  # (*sample, *batch, K)
-            index, weights.probs.detach(), **{given: getattr(weights, given)}
+            index, weights.probs.detach(), **{given: getattr(weights, given)}, weight=0.5
         )
         z = self.component.rsample(shape)  # (*sample, *batch, K, *event)
         event = len(self.q.event_shape)

@@ -126,6 +126,7 @@ class NegativeBinomialLaw(Trials):
         k, r = k.double().where(inside, 0.0), self.total.masked_fill(none, 1.0)
         choose = torch.lgamma(r + k) - torch.lgamma(r) - torch.lgamma(k + 1)
         log_pmf = choose + times(k, self.logs[0]) + times(r, self.logs[1])
+        log_pmf = self._with_digits(log_pmf, k, r, -(k / r).log1p())  # the last trial fails
         return log_pmf.masked_fill(none, 0.0).where(inside & ~(none & (k > 0)), -torch.inf)
 
     def _log_at_least(self, a: Tensor, rare: bool) -> Tensor:

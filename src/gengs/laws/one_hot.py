@@ -11,7 +11,8 @@ G, :math:`\bar G = p \cdot G`,
 
 where :math:`w = 1/2` is the mid rule (exact for quadratic costs; ReinMax of Liu et al., 2023) and
 :math:`w = 0` plain straight-through. The first term is what flows out of the draw, seen in all K
-directions at once; the second what flows into it, seen in one draw of :math:`1/p_b`. Two passes
+directions at once; the second what flows into it, seen in one draw of :math:`1/p_b`: of many
+categories it is mostly noise, and gets less weight (:mod:`gengs.laws.inflow_weight`). Two passes
 over the table and a dot product; what is kept for the way back is p and the index.
 """
 
@@ -19,21 +20,25 @@ from __future__ import annotations
 
 __all__ = ["OneHot", "OneHotCategoricalLaw", "OneHotLaw", "attach_one_hot"]
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import OneHotCategorical
+from torch.distributions import Distribution, OneHotCategorical
+from torch.distributions.kl import kl_divergence, register_kl
 from torch.distributions.utils import lazy_property
 from torch.types import _size
 
+from ..numerics.attach import attach_gradient, nonzero
 from ..numerics.inverse_cdf import antithetic_uniforms, inverse_cdf_index
 from ..numerics.tails import safe_log, was_given, widen
 from ..numerics.tracing import any_of, set_shapes, validates
 from ..tables.finite import Finite
-from .boxes import attach_counts, move_ball
+from .boxes import move_ball
 from .finite_law import FiniteLaw
-from .law import Law, register
+from .inflow_weight import inflow_weight
+from .law import Law, law_of, register
 
 
 class OneHot(Finite):
@@ -135,12 +140,19 @@ class OneHot(Finite):
 class _OneHotRules(Law):
     """What both laws of one-hot vectors share."""
 
+    takes_weight = True
+
     def parameter(self) -> dict[str, Tensor]:
         """``{"logits": ...}`` or ``{"probs": ...}``, as the law was given."""
         raise NotImplementedError
 
     def rsample(
-        self, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
+        self,
+        shape: torch.Size,
+        *,
+        bridge: bool = True,
+        antithetic: bool = False,
+        weight: float | None = None,
     ) -> Tensor:
         ((name, given),) = self.parameter().items()
         probs = given.detach().softmax(-1) if name == "logits" else given.detach()
@@ -148,13 +160,17 @@ class _OneHotRules(Law):
         if antithetic:
             uniforms = antithetic_uniforms(shape, self.batch_shape, probs.device)
         index = inverse_cdf_index(probs, shape, uniforms=uniforms)
+        weight = weight if bridge else 0.5  # whose error is measured
         if name == "logits":
-            return attach_one_hot(index, probs, logits=given)
-        return attach_one_hot(index, probs, probs=given)
+            return attach_one_hot(index, probs, logits=given, weight=weight)
+        return attach_one_hot(index, probs, probs=given, weight=weight)
 
     def attach(self, z: Tensor) -> Tensor:
         ((name, given),) = self.parameter().items()
-        return attach_counts(z, given.new_ones(()), **{name: given})
+        probs = given.detach().softmax(-1) if name == "logits" else given.detach()
+        if name == "logits":
+            return attach_one_hot(z.argmax(-1), probs, logits=given)
+        return attach_one_hot(z.argmax(-1), probs, probs=given)
 
     def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
         ((name, given),) = self.parameter().items()
@@ -196,6 +212,17 @@ class OneHotCategoricalLaw(_OneHotRules):
         return self.table().sample(shape).detach()
 
 
+@register_kl(OneHot, OneHotCategorical)
+@register_kl(OneHotCategorical, OneHot)
+def _between_both(q: Distribution, p: Distribution) -> Tensor:
+    records = law_of(q), law_of(p)
+    for record in records:
+        if not isinstance(record, _OneHotRules):
+            name = type(record.q).__name__
+            raise NotImplementedError(f"no divergence of a {name} from one-hot vectors is known.")
+    return kl_divergence(*(record.table() for record in records))
+
+
 def _normalised(probs: Tensor) -> Tensor:
     return probs / probs.sum(-1, keepdim=True)
 
@@ -209,7 +236,7 @@ def attach_one_hot(
     *,
     logits: Tensor | None = None,
     probs: Tensor | None = None,
-    weight: float = 0.5,
+    weight: float | None = None,
 ) -> Tensor:
     """One-hot vectors ``(*sample, *batch, K)`` that move with the law they were drawn from.
 
@@ -218,13 +245,23 @@ def attach_one_hot(
         fixed: The probabilities they were drawn with, ``(*batch, K)``, without gradient.
         logits: The parameter that moves them, ``(*batch, K)``, or
         probs: normalised probabilities.
-        weight: The weight w of the second term.
+        weight: The weight w of the second term; by default :func:`inflow_weight`.
     """
+    weight = inflow_weight(fixed.shape[-1]) if weight is None else weight
     if logits is not None:
         result: Tensor = _ByLogits.apply(logits, fixed, index.unsqueeze(-1), weight)
         return result
-    z = _one_hot(index.unsqueeze(-1), fixed)
-    return attach_counts(z, z.new_ones(()), probs=probs)
+    if probs is None:
+        raise TypeError("attach_one_hot expects one of `probs` and `logits`.")
+    return attach_gradient(
+        (partial(_by_probs, weight),), _one_hot(index.unsqueeze(-1), fixed), probs
+    )
+
+
+def _by_probs(weight: float, g: Tensor, z: Tensor, p: Tensor) -> Tensor:
+    ratio = torch.where(p == 0, 1.0, z / nonzero(p))  # impossible: the whole one-sided slope
+    mean = (p * g).sum(-1, keepdim=True)
+    return (1 - weight) * g + weight * ratio * (g - mean)
 
 
 def _one_hot(index: Tensor, like: Tensor) -> Tensor:

@@ -10,11 +10,11 @@ __all__ = [
     "FittedScore",
     "Program",
     "ProgramWarning",
-    "Site",
     "differentiable",
 ]
 
 from .check import Check
 from .fitted_score import FittedScore
 from .program import Program, differentiable
-from .sample_site import CutGradientWarning, ProgramWarning, Site
+from .sample_site import CutGradientWarning, ProgramWarning
+from .sample_site import Site as Site  # the type of what Program.sites holds
