@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from .. import distributions  # noqa: F401 (every record is registered)
+from ..distributions import Spec  # whose module registers every record
 from ..laws.law import records
 from . import ALL, Estimator
 
@@ -68,7 +68,9 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
     """
     head, bracket, tail = text.partition("(")
     name, arguments, named = parse_call(head.replace("-", "").replace("_", "") + bracket + tail)
-    specs = {record.spec.name: record.spec for record in records() if record.spec is not None}
+    specs: dict[str, Spec] = {
+        record.spec.name: record.spec for record in records() if record.spec is not None
+    }
     spec = specs[_known(name, specs, "law")]
     fields = spec.fields
     if len(arguments) + len(named) != len(fields) or set(named) - set(fields[len(arguments) :]):

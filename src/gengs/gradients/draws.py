@@ -9,10 +9,9 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.types import _size
 
-import gengs.distributions  # noqa: F401 (every record is registered)
-
+from ..distributions import law_of
 from ..laws.inflow_weight import check_weight
-from ..laws.law import Law, base_of, law_of
+from ..laws.law import Law, base_of
 
 
 def rsample(
