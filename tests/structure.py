@@ -20,7 +20,8 @@ from functools import cache
 from pathlib import Path
 
 PACKAGES = {
-    "gengs": "distributions  draws  estimators  programs nn  lab integrations  __init__  __main__",
+    "gengs": "numerics  tables laws  distributions  gradients  estimators  programs nn"
+    "  lab integrations  __init__  __main__",
     "gengs_experiments": "__init__  runs  data  models  experiments  study  report  cli demo",
     "gengs_topics": "text  metrics  model  commands  __init__",
 }
@@ -39,7 +40,16 @@ ENTRIES = {
     *("gengs_experiments/demo", "gengs_topics/__init__"),
 }
 """What users run and import; everything else is there because one of these needs it."""
-HOME_OF_TORCH_C = "gengs/distributions/tracing.py"
+HOME_OF_TORCH_C = "gengs/numerics/tracing.py"
+TOGETHER = {"gengs/tables", "gengs/laws"}
+"""A law has a table, and a table is made of a law: these import each other, but in no circle."""
+LAWS = {
+    *("Poisson", "Binomial", "Bernoulli", "NegativeBinomial", "Geometric", "Categorical"),
+    *("OneHotCategorical", "Multinomial", "MixtureSameFamily", "TransformedDistribution"),
+}
+NAMES_LAWS = {"gengs/lab/testing.py", "gengs/programs"}
+"""Outside of ``laws/`` these name distributions of torch: the kit, which has a list of them, and
+programs, which take torch's random functions for the distributions they draw from."""
 
 
 @dataclass
@@ -48,15 +58,18 @@ class Module:
 
     path: str
     """Relative to the folder of the packages."""
+    lines: int
     tree: ast.Module
     imports: list[tuple[str, str | None]] = field(default_factory=list)
     """Dotted modules of the packages and a name taken from each."""
     by_name: set[str] = field(default_factory=set)
     """Modules that are imported by their name, in a string, alone."""
+    only_for_types: set[str] = field(default_factory=set)
+    """Modules that are imported under ``TYPE_CHECKING`` alone."""
 
     @property
     def name(self):
-        """``gengs.distributions.finite``; a package is called like its folder."""
+        """``gengs.tables.finite``; a package is called like its folder."""
         return self.path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
 
     @property
@@ -96,7 +109,9 @@ def modules_of(root):
     found = {}
     for file in sorted(file for name in PACKAGES for file in (Path(root) / name).rglob("*.py")):
         text = file.read_text()
-        module = Module(file.relative_to(root).as_posix(), ast.parse(text, str(file)))
+        module = Module(
+            file.relative_to(root).as_posix(), len(text.splitlines()), ast.parse(text, str(file))
+        )
         found[module.name] = module
     for module in found.values():
         _find_imports(module, found)
@@ -105,7 +120,11 @@ def modules_of(root):
 
 def _find_imports(module, known):
     package = module.folder.replace("/", ".")
-    needed, named = set(), set()
+    for_types = set()
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for_types |= {id(part) for branch in node.body for part in ast.walk(branch)}
+    needed, typed, named = set(), set(), set()
     for node in ast.walk(module.tree):
         found = []
         if isinstance(node, ast.Import):
@@ -123,8 +142,9 @@ def _find_imports(module, known):
             module.imports += found
             continue
         module.imports += found
-        needed.update(name for name, _ in found)
-    module.by_name = named - needed
+        (typed if id(node) in for_types else needed).update(name for name, _ in found)
+    module.only_for_types = typed - needed - named
+    module.by_name = named - needed - typed
 
 
 def _absolute(package, level, name):
@@ -171,6 +191,8 @@ def imports_that_go_up(root):
                 continue
             above = BY_NAME.get(module.layer, BY_NAME.get(module.package))
             if name in module.by_name and target.package == above:
+                continue
+            if {module.layer, target.layer} <= TOGETHER:
                 continue
             if RANK.get(target.layer, 99) >= RANK.get(module.layer, 99):
                 found.add(f"{module.path} imports {target.path}")
@@ -294,11 +316,50 @@ def imported_by_help(
     return sorted(f"gengs {' '.join(command)} imports {name}" for name in loaded & set(barred))
 
 
+def circles(root):
+    """No files import each other in a circle."""
+    modules = modules_of(root)
+    below = {
+        m.name: {name for name, _ in m.imports if name in modules and name not in m.only_for_types}
+        for m in modules.values()
+        if m.layer in TOGETHER and not m.path.endswith("__init__.py")
+    }
+    done, found = set(), set()
+
+    def visit(name, above):
+        if name in above:
+            found.add(f"a circle of imports: {' -> '.join([*above[above.index(name) :], name])}")
+        elif name not in done:
+            for following in sorted(below[name] & below.keys()):
+                visit(following, [*above, name])
+            done.add(name)
+
+    for name in below:
+        visit(name, [])
+    return sorted(found)
+
+
+def laws_outside_their_rooms(root):
+    """What is known of a distribution stands in its file in ``laws/``, and nowhere else."""
+    found = set()
+    for module in modules_of(root).values():
+        if module.package != "gengs" or module.layer == "gengs/laws":
+            continue
+        if {module.path, module.layer} & NAMES_LAWS:
+            continue
+        for node in ast.walk(module.tree):
+            name = getattr(node, "id", None) or getattr(node, "attr", None)
+            if isinstance(node, ast.Name | ast.Attribute) and name in LAWS:
+                found.add(f"{module.path} names {name}")
+    return sorted(found)
+
+
 # ----------------------------------------------------------------------- what is known to be wrong
 
 RULES = (
     *(files_of_no_layer, imports_that_go_up, private_imports, uses_of_torch_c),
     *(names_used_twice, modules_nobody_imports, imported_by_help),
+    *(circles, laws_outside_their_rooms),
 )
 KNOWN = Path(__file__).with_name("known_violations.txt")
 

@@ -38,12 +38,16 @@ SOUND = {
     "_LAZY = '.lab.kit'",
     "gengs/__main__.py": "from importlib import import_module\n\n"
     "import_module('gengs_experiments.cli').main()",
-    "gengs/distributions/__init__.py": "__all__ = ['name']\n\nfrom .finite import name",
-    "gengs/distributions/finite.py": FILE + "class Finite: ...\n",
-    "gengs/distributions/tracing.py": FILE + "def f():\n    import torch\n\n    torch._C.f()\n",
+    "gengs/tables/__init__.py": "__all__ = ['name']\n\nfrom .finite import name",
+    "gengs/tables/finite.py": FILE + "class Finite: ...\n",
+    "gengs/numerics/tracing.py": FILE + "def f():\n    import torch\n\n    torch._C.f()\n",
+    "gengs/numerics/__init__.py": "",
+    "gengs/laws/__init__.py": "",
+    "gengs/laws/law.py": FILE + "from ..tables.finite import name",
     "gengs/estimators/__init__.py": "__all__ = ['name']\n\nfrom .base import name",
     "gengs/estimators/base.py": FILE
-    + "from ..distributions import finite, tracing\nfinite.name\ntracing.name",
+    + "from ..laws.law import name\nfrom ..tables import finite\n"
+    + "from ..numerics import tracing\nfinite.name\ntracing.name",
     "gengs/lab/__init__.py": "",
     "gengs/lab/kit.py": FILE,
     "gengs_experiments/__init__.py": "",
@@ -73,7 +77,7 @@ PLANTED = [
     ("files_of_no_layer", {"gengs/extra.py": FILE}, "extra.py"),
     (
         "imports_that_go_up",
-        {"gengs/distributions/finite.py": "from ..estimators import base"},
+        {"gengs/tables/finite.py": "from ..estimators import base"},
         "base.py",
     ),
     (
@@ -135,18 +139,18 @@ PLANTED = [
     ),
     (
         "private_imports",
-        {"gengs/lab/kit.py": "from ..distributions.finite import Finite"},
+        {"gengs/lab/kit.py": "from ..tables.finite import Finite"},
         "Finite",
     ),
     (
         "private_imports",
-        {"gengs/lab/kit.py": "from ..distributions import finite\nfinite.x()"},
+        {"gengs/lab/kit.py": "from ..tables import finite\nfinite.x()"},
         "x of",
     ),
     (
         "private_imports",
-        {"gengs/distributions/finite.py": "name = 1"},
-        "name of gengs/distributions/finite",
+        {"gengs/tables/finite.py": "name = 1"},
+        "name of gengs/tables/finite",
     ),
     ("uses_of_torch_c", {"gengs/lab/kit.py": "import torch\n\ntorch._C._f()"}, "gengs/lab/kit.py"),
     ("uses_of_torch_c", {"gengs/lab/kit.py": "from torch._C import _f"}, "gengs/lab/kit.py"),
@@ -169,6 +173,16 @@ PLANTED = [
         "imported_by_help",
         {"gengs/estimators/base.py": FILE + "import gengs_experiments.report.page"},
         "report",
+    ),
+    (
+        "circles",
+        {"gengs/tables/finite.py": FILE + "from ..laws.law import name"},
+        "gengs.laws.law -> gengs.tables.finite",
+    ),
+    (
+        "laws_outside_their_rooms",
+        {"gengs/estimators/base.py": FILE + "x = isinstance(name, Poisson)"},
+        "gengs/estimators/base.py names Poisson",
     ),
 ]
 

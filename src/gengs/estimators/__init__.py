@@ -2,11 +2,11 @@
 
 Every estimator answers the same call, ``expect(cost, q)``. The tests, the README's table and the
 command line enumerate :data:`ALL`: a new estimator is tested, documented and listed the moment it
-stands here.
+stands here. ``ALL`` and the base class ``Pathwise`` are names of this module only; what ``__all__``
+lists is at the top of the package too.
 """
 
 __all__ = [
-    "ALL",
     "IGR",
     "NVIL",
     "REBAR",
@@ -25,7 +25,6 @@ __all__ = [
     "GumbelRao",
     "MidCDF",
     "MuProp",
-    "Pathwise",
     "ReinMax",
     "StepCostWarning",
     "StoRB",
@@ -37,7 +36,8 @@ __all__ = [
 
 from . import temperature
 from .arrival_times import ArrivalTimes
-from .base import Cost, Estimator, Pathwise
+from .base import Cost, Estimator
+from .base import Pathwise as Pathwise  # for estimators of your own; not at the top level
 from .checked_cost import StepCostWarning
 from .exact import Exact
 from .factors import BoundaryWarning

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from ..distributions.tracing import tensors_of
 from ..estimators.checked_cost import graph_of
+from ..numerics.tracing import tensors_of
 
 
 def leaves_of(law: Distribution) -> list[Tensor]:

@@ -3,7 +3,7 @@
     >>> from torch.distributions import Poisson
     >>> check_law(Poisson(torch.tensor([0.5, 3.0])))
     >>> import gengs
-    >>> check_estimator(gengs.RLOO(4), replicates=2000)
+    >>> check_estimator(gengs.RLOO(4), gradients=2000)
 
 Each check raises an ``AssertionError`` that says what was expected and what was found. Statistical
 checks have a fixed seed and a declared false-alarm rate over all comparisons together: 1e-6 unless
@@ -28,11 +28,11 @@ from torch.distributions import (
     Poisson,
 )
 
-from ..distributions.finite import Finite
-from ..distributions.truncation import as_finite, truncate
 from ..estimators.base import Cost, Estimator
 from ..estimators.exact import Exact
-from .measure import independent_gradients
+from ..tables.finite import Finite
+from ..tables.truncation import as_finite, truncate
+from ._measure import independent_gradients
 from .replicates import leaves_of
 
 
@@ -78,7 +78,10 @@ def check_law(law: Distribution, *, draws: int = 100_000, false_alarm: float = 1
         draws: How many draws its frequencies are judged by.
         false_alarm: The probability that a right law fails.
     """
-    table = as_finite(law, 1e-9)
+    try:
+        table = as_finite(law, 1e-9)
+    except TypeError as unknown:
+        raise AssertionError(str(unknown)) from unknown
     total = table.probs.sum(-1)
     _demand(bool(((total - 1).abs() < 1e-4).all()), f"the PMF sums to {_shown(total)}, not to 1")
     if not table.event_dim and table.num_atoms > 2:
@@ -102,7 +105,7 @@ def check_law(law: Distribution, *, draws: int = 100_000, false_alarm: float = 1
 
 
 def check_estimator(
-    estimator: Estimator, *, replicates: int = 20_000, false_alarm: float = 1e-6
+    estimator: Estimator, *, gradients: int = 20_000, false_alarm: float = 1e-6
 ) -> None:
     """Check an estimator against enumeration on all :data:`LAWS` and :data:`COSTS`.
 
@@ -111,11 +114,11 @@ def check_estimator(
 
     Args:
         estimator: The estimator, as configured.
-        replicates: How many gradients its mean is judged by.
+        gradients: How many gradients its mean is judged by.
         false_alarm: The probability that a right estimator fails one of these checks.
     """
     if estimator.evaluations == 0:  # it draws nothing: one gradient is like the other
-        replicates = 2
+        gradients = 2
     comparisons = 2 * len(LAWS) * len(COSTS)
     for law_name, make in LAWS.items():
         q = Independent(make(), 1)  # a vector of three factors
@@ -125,7 +128,7 @@ def check_estimator(
             continue
         for cost_name, of_number in COSTS.items():
             where = f"{type(estimator).__name__} on {law_name}, {cost_name} cost"
-            _check_one(estimator, q, of_number, where, replicates, false_alarm / comparisons)
+            _check_one(estimator, q, of_number, where, gradients, false_alarm / comparisons)
     _check_words(estimator)
 
 
@@ -134,7 +137,7 @@ def _check_one(
     q: Distribution,
     of_number: Callable[[Tensor], Tensor],
     where: str,
-    replicates: int,
+    number: int,
     false_alarm: float,
 ) -> None:
     scale = torch.tensor(1.3, dtype=torch.float64, requires_grad=True)
@@ -149,20 +152,20 @@ def _check_one(
         torch.manual_seed(0)
         value = estimator.train().expect(cost, q)
         _demand(value.shape == q.batch_shape, f"{where}: the result has shape {tuple(value.shape)}")
-        gradients = independent_gradients(estimator, cost, q, replicates)
-    _demand(bool(torch.isfinite(gradients).all()), f"{where}: a gradient is not finite")
+        found = independent_gradients(estimator, cost, q, number)
+    _demand(bool(torch.isfinite(found).all()), f"{where}: a gradient is not finite")
     if estimator.objective != "expectation":
         return
     if estimator.unbiased:
-        error = gradients.std(0) / replicates**0.5 + 1e-9
+        error = found.std(0) / number**0.5 + 1e-9
         what = f"{where}: unbiased, but the mean gradient"
-        _demand_near(what, gradients.mean(0), truth, error, false_alarm)
+        _demand_near(what, found.mean(0), truth, error, false_alarm)
     # in evaluation mode the value is the discrete expectation, and so the decoder's gradient
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        values = estimator.eval().expect(cost, q.expand(torch.Size([replicates])))
+        values = estimator.eval().expect(cost, q.expand(torch.Size([number])))
     estimator.train()
-    mean, error = values.detach().mean(), values.detach().std() / replicates**0.5 + 1e-9
+    mean, error = values.detach().mean(), values.detach().std() / number**0.5 + 1e-9
     _demand_near(f"{where}: in evaluation mode the value", mean, exact_value, error, false_alarm)
     (decoder,) = torch.autograd.grad(values.mean(), scale)
     agrees = torch.allclose(decoder * scale.detach(), mean, rtol=1e-6)

@@ -85,9 +85,9 @@ class VaeConfig:
     """The prior, moved and narrowed; any PMF on its atoms; or a law of its family."""
     decoder_input: Literal["standardised", "counts"] = "standardised"
     """Show the decoder counts in units of the prior's mean and deviation, or as they are."""
-    estimator: str = "MidCDF(2)"
+    estimator: str = "MidCDF(2, antithetic=True)"
     """The gradient estimator with its settings, such as MidCDF, "GenGS(samples=10)", "RLOO(4)"; the
-    two draws of MidCDF(2) are an antithetic pair."""
+    two antithetic draws of MidCDF by default."""
     gaussian_draws: int = 1
     """Draws in a step of the Gaussian reference, in antithetic pairs."""
     temperature: tuple[float, float] = (1.0, 0.1)

@@ -25,9 +25,9 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.nn.functional import pad
 
-from gengs.distributions.truncation import truncate
 from gengs.estimators.base import Estimator
 from gengs.estimators.spec import parse_estimator, parse_law
+from gengs.tables.truncation import truncate
 
 from ..data import IMAGE_SETS, Batches, ImageSet
 from ..models import VAE, GaussianVAE

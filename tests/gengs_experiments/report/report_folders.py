@@ -89,7 +89,7 @@ def measure_run(folder, labels=("RLOO(4)", "MidCDF"), law="poisson(3)"):
                 "bias_error": 0.01,
                 "variance": rank * 2.0,
             }
-            row |= {"error": 1.0, "cosine": 0.9, "evaluations": 4, "replicates": 500}
+            row |= {"error": 1.0, "cosine": 0.9, "evaluations": 4, "gradients": 500}
             run.records.append({"kind": "measurement", "step": 0, "exact": [1.8], **row})
             run.timings.append({"estimator": label, "milliseconds": 0.5})
     finish(folder)
