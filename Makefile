@@ -12,7 +12,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.apps-stamp ## Take a tour on embedded data
-	$(BIN)/python -m gengs.demo
+	$(BIN)/python -m gengs_experiments.demo
 
 test: lint ## Lint, check the types, run all tests
 	$(BIN)/python -m pytest

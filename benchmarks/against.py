@@ -26,7 +26,7 @@ torch.set_num_threads(1)
 torch.manual_seed(0)
 warnings.simplefilter("ignore")
 from benchmarks.vae import enlarged_digits, models, stepper, BATCH
-from gengs.data import Batches
+from gengs_experiments.data import Batches
 batches = Batches(enlarged_digits(), BATCH)
 steps = {name: stepper(model, batches, True, True) for name, model in models("256-128").items()}
 print(json.dumps(list(steps)), flush=True)

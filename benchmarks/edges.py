@@ -1,7 +1,8 @@
 """Laws x parameters x estimators x (value, gradient) against enumeration written apart from us.
 
 The laws, inside their parameters, on the boundary and far out, and the reference are those of
-``tests/edges``. A cell is one estimator on one law, its value or its gradient in one parameter. It
+``tests/gengs/edges``. A cell is one estimator on one law, its value or its gradient in one
+parameter. It
 
 - *agrees* when the mean of many gradients is the reference's, by a z-test;
 - is *refused* when the answer is an error or a warning with a sentence;
@@ -27,7 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "edges"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "gengs" / "edges"))
 
 from agreement import Answer, ask, complaint  # type: ignore[import-not-found]
 from cases import CASES  # type: ignore[import-not-found]

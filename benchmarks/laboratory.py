@@ -26,7 +26,7 @@ from torch.distributions import (
 
 import gengs
 from gengs import Cost, Estimator, Finite, lab
-from gengs.experiments.laboratory import CostName, named_cost
+from gengs_experiments.experiments.laboratory import CostName, named_cost
 
 REPLICATES, SEED, WARM_UP = 20_000, 0, 300
 LATENTS = 20

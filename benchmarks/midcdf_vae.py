@@ -20,8 +20,8 @@ from typing import Literal
 import torch
 
 import gengs
-from gengs.experiments.vae import Vae, VaeConfig
-from gengs.runs.training import Machine
+from gengs_experiments.experiments.vae import Vae, VaeConfig
+from gengs_experiments.runs.training import Machine
 
 BASE = VaeConfig(
     data="mnist",

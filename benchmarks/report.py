@@ -12,15 +12,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from gengs.runs.records import checksums
+from gengs_experiments.runs.records import checksums
 
 RUNS, LINES = 4, 250_000
 
 _MEASURED = """
 import resource, sys, time
 from pathlib import Path
-from gengs.report.contents import make_contents
-from gengs.report.rendering import render_page
+from gengs_experiments.report.contents import make_contents
+from gengs_experiments.report.rendering import render_page
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 start = time.process_time()
 page = render_page(make_contents([Path(sys.argv[1])]))

@@ -22,10 +22,10 @@ from torch import nn
 from benchmarks.timing import machine
 from benchmarks.vae import ATOMS, BATCH, LATENTS, PIXELS, count_vae
 from gengs import MidCDF, TruncationWarning
-from gengs.data import Batches, load_images
-from gengs.models import GaussianVAE
-from gengs.models.vae.networks import mlp_pair
-from gengs.runs.machine import without_subnormals
+from gengs_experiments.data import Batches, load_images
+from gengs_experiments.models import GaussianVAE
+from gengs_experiments.models.networks import mlp_pair
+from gengs_experiments.runs.machine import without_subnormals
 
 STEPS, SHOWN = 2_000, 200
 

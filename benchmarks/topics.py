@@ -1,9 +1,9 @@
 """The topic model beside scikit-learn's LDA, and on a corpus that stays on disk.
 
-Time: LDA (50 topics, its defaults, 10 passes) is fitted to 20 Newsgroups; then ``gengs.TopicModel``
-with its defaults, until its test perplexity is below LDA's final one, per document and of the
-corpus. Its own evaluations do not count. One thread each, and the processor's time of this process:
-a busy machine then slows both alike.
+Time: LDA (50 topics, its defaults, 10 passes) is fitted to 20 Newsgroups; then
+``gengs_topics.TopicModel`` with its defaults, until its test perplexity is below LDA's final one,
+per document and of the corpus. Its own evaluations do not count. One thread each, and the
+processor's time of this process: a busy machine then slows both alike.
 
 Step: a training step with the urn as the law of the words beside one with the multinomial; and
 2,500 documents of twelve words from a vocabulary of 5,000, refined.
@@ -39,10 +39,11 @@ from scipy.special import digamma, gammaln
 from sklearn.decomposition import LatentDirichletAllocation
 
 import gengs
-from gengs.data.batches import Batches
-from gengs.data.text.corpus import Corpus, write_folder
-from gengs.data.text.text_sets import load_corpus
-from gengs.models.topics.topic_training import topic_optimizer, topic_task
+import gengs_topics
+from gengs_experiments.data.batches import Batches
+from gengs_topics.model.topic_training import topic_optimizer, topic_task
+from gengs_topics.text.corpus import Corpus, write_folder
+from gengs_topics.text.text_sets import load_corpus
 
 from .timing import machine, medians, verdict
 
@@ -89,7 +90,7 @@ def time_to_reach(goal: tuple[float, float], train: Corpus, test: Corpus) -> tup
             raise Below
         begin = time.process_time()
 
-    model = gengs.TopicModel(TOPICS, n_draws=1, random_state=0, on_epoch=evaluate)
+    model = gengs_topics.TopicModel(TOPICS, n_draws=1, random_state=0, on_epoch=evaluate)
     try:
         model.fit(train)
     except Below:
@@ -112,13 +113,13 @@ def lda_table() -> Iterator[str]:
         f"| scikit-learn LDA, 10 passes | {lda_seconds:.1f} s | {goal[0]:.0f} per document, "
         f"{goal[1]:.0f} of the corpus ({own:.0f} as scikit-learn counts) |"
     )
-    yield f"| gengs.TopicModel, until below | {seconds:.1f} s | {facts} |"
+    yield f"| gengs_topics.TopicModel, until below | {seconds:.1f} s | {facts} |"
     yield f"\nratio {seconds / lda_seconds:.3f}: {verdict(seconds / lda_seconds, 1 / 3, False)}\n"
 
 
 def training_step(train: Corpus, words: Any) -> Callable[[], object]:
     """A step of the default model on one batch."""
-    model = gengs.TopicModel(TOPICS, words=words, max_iter=1, random_state=0)
+    model = gengs_topics.TopicModel(TOPICS, words=words, max_iter=1, random_state=0)
     model.fit(train.take(range(64)))
     data = Batches(train, model.batch_size, 0)
     optimizer = topic_optimizer(model.network_, model.learning_rate)
@@ -147,7 +148,7 @@ def step_table() -> Iterator[str]:
     )
     shares = 1 / np.arange(1, 5001)
     short = np.random.default_rng(0).multinomial(12, shares / shares.sum(), 2500)
-    model = gengs.TopicModel(TOPICS, max_iter=1, random_state=0).fit(short[:600])
+    model = gengs_topics.TopicModel(TOPICS, max_iter=1, random_state=0).fit(short[:600])
     parts = []
     for steps in (0, 10, 20):
         model.set_params(n_refine=steps)
@@ -183,7 +184,7 @@ def stream(folder: Path) -> None:
     torch.set_num_threads(1)
     corpus = Corpus.open(folder)
     begin = time.perf_counter()
-    model = gengs.TopicModel(TOPICS, hidden=(100,), batch_size=256, random_state=0)
+    model = gengs_topics.TopicModel(TOPICS, hidden=(100,), batch_size=256, random_state=0)
     model.partial_fit(corpus)
     seconds = time.perf_counter() - begin
     lines = Path("/proc/self/status").read_text().splitlines()

@@ -27,11 +27,11 @@ import torch
 from sklearn.decomposition import NMF, LatentDirichletAllocation
 from sklearn.feature_extraction.text import TfidfTransformer
 
-import gengs
-from gengs.data.text.text_sets import load_corpus
-from gengs.metrics import npmi, topic_diversity
-from gengs.models.topics.topic_activity import measure_activity
-from gengs.models.topics.word_ranking import coherent_first
+import gengs_topics
+from gengs_topics.metrics import npmi, topic_diversity
+from gengs_topics.model.topic_activity import measure_activity
+from gengs_topics.model.word_ranking import coherent_first
+from gengs_topics.text.text_sets import load_corpus
 
 
 def parts(corpus: str, seed: int) -> tuple[Any, Any, Any]:
@@ -58,8 +58,8 @@ def components(kind: str, file: Path, topics: int, seed: int, fitted: Any) -> An
 def ours(file: Path, topics: int, seed: int, fitted: Any) -> Iterator[tuple[str, Any]]:
     """The scores of words in topics, by three rankings of the same model."""
     if not file.exists():
-        gengs.TopicModel(topics, random_state=seed).fit(fitted).save(file)
-    network = gengs.TopicModel.load(file).network_
+        gengs_topics.TopicModel(topics, random_state=seed).fit(fitted).save(file)
+    network = gengs_topics.TopicModel.load(file).network_
     network.reading.copy_(torch.eye(topics))
     yield "ours, by the decoder", network.decoder.gains().numpy()
     for title, turn in (("ours, by documents", False), ("ours, by documents, turned", True)):

@@ -46,12 +46,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import gengs
-from gengs.data.text.corpus import Corpus
-from gengs.data.text.text_sets import load_corpus
-from gengs.metrics import npmi, topic_diversity
-from gengs.models import NVDM, BagEncoder
-from gengs.models.topics.word_ranking import coherent_first
-from gengs.runs.atomic import write_atomically
+import gengs_topics
+from gengs_experiments.runs.atomic import write_atomically
+from gengs_topics import NVDM, BagEncoder
+from gengs_topics.metrics import npmi, topic_diversity
+from gengs_topics.model.word_ranking import coherent_first
+from gengs_topics.text.corpus import Corpus
+from gengs_topics.text.text_sets import load_corpus
 
 from .timing import machine
 
@@ -143,12 +144,12 @@ def _mixture(theta: Any, beta: Any, rest: Any) -> Any:
 
 
 def ours(**settings: Any) -> Callable[[int, int, Corpus], Peer]:
-    """``gengs.TopicModel``, with these settings; ``gaussian`` for Gaussian topics in its place."""
+    """``gengs_topics.TopicModel``, with these settings; ``gaussian`` for Gaussian topics."""
 
     def build(topics: int, seed: int, corpus: Corpus) -> Peer:
         given = dict(settings)
         gaussian = given.pop("gaussian", False)
-        model = _Gaussian if gaussian else gengs.TopicModel
+        model = _Gaussian if gaussian else gengs_topics.TopicModel
         fitted = model(topics, random_state=seed, **given)
 
         def active() -> list[int]:
@@ -175,7 +176,7 @@ def ours(**settings: Any) -> Callable[[int, int, Corpus], Peer]:
     return build
 
 
-class _Gaussian(gengs.TopicModel):
+class _Gaussian(gengs_topics.TopicModel):
     """The Gaussian neighbour, trained as ours is."""
 
     def _build(self, words: int, unigram: Any = None) -> None:

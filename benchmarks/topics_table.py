@@ -22,15 +22,15 @@ from safetensors.torch import load_file
 from sklearn.decomposition import LatentDirichletAllocation
 
 import gengs
-from gengs.data.text.corpus import Corpus
-from gengs.data.text.text_sets import load_corpus
-from gengs.experiments.nvpdef_experiment import build_nvpdef
-from gengs.metrics import npmi, topic_diversity
-from gengs.models.topics.topic_words import top_words
-from gengs.runs.atomic import write_atomically
-from gengs.runs.records import RunFolder
-from gengs.study.plan import Plan, PlannedRun, read_plan
-from gengs.study.published import TABLE2, TABLE2_OTHERS
+from gengs_experiments.runs.atomic import write_atomically
+from gengs_experiments.runs.records import RunFolder
+from gengs_experiments.study.plan import Plan, PlannedRun, read_plan
+from gengs_experiments.study.published import TABLE2, TABLE2_OTHERS
+from gengs_topics.commands.nvpdef_experiment import build_nvpdef
+from gengs_topics.metrics import npmi, topic_diversity
+from gengs_topics.model.topic_words import top_words
+from gengs_topics.text.corpus import Corpus
+from gengs_topics.text.text_sets import load_corpus
 
 from .timing import machine
 from .topics import lda_perplexity

@@ -30,11 +30,11 @@ from torch.nn.functional import interpolate
 
 from benchmarks.timing import machine, medians
 from gengs import Estimator, GenGS, MidCDF, TruncationWarning
-from gengs.data import Batches, load_images
-from gengs.models import VAE, GaussianVAE
-from gengs.models.count_latents import PosteriorKind
-from gengs.models.vae.networks import mlp_pair
-from gengs.runs.machine import without_subnormals
+from gengs.nn.count_latents import PosteriorKind
+from gengs_experiments.data import Batches, load_images
+from gengs_experiments.models import VAE, GaussianVAE
+from gengs_experiments.models.networks import mlp_pair
+from gengs_experiments.runs.machine import without_subnormals
 
 BATCH, LATENTS, ATOMS, SIDE = 100, 50, 12, 28
 PIXELS = SIDE * SIDE

@@ -29,9 +29,9 @@ import torch
 from torch import Tensor
 
 import gengs
-from gengs.experiments.vae import VaeConfig
 from gengs.lab.palette import looks
-from gengs.runs.config import from_json
+from gengs_experiments.experiments.vae import VaeConfig
+from gengs_experiments.runs.config import from_json
 
 Curve = dict[int, float]
 

@@ -23,7 +23,7 @@ import torch
 from torch.distributions import Poisson
 
 import gengs
-from gengs.cli import main as cli
+from gengs_experiments.cli import main as cli
 
 ROOT = str(Path(gengs.__file__).parent) + "/"
 

@@ -47,7 +47,7 @@ def main(readme: Path) -> None:
     readme.write_text(head + BEGIN + estimator_table() + END + tail, encoding="utf-8")
 
 
-LISTING = Path(__file__).parents[1] / "src/gengs/estimators.json"
+LISTING = Path(__file__).parents[1] / "src/gengs_experiments/estimators.json"
 
 if __name__ == "__main__":
     text = json.dumps(catalogue(), indent=2, ensure_ascii=False)

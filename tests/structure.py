@@ -1,8 +1,8 @@
-"""Checks of the package's shape, as functions of its folder: each lists what breaks a rule.
+"""Checks of the packages' shape, as functions of their folder: each lists what breaks a rule.
 
-A checker takes the folder of a package called ``gengs`` and returns sentences, one for each
-violation, that name files and classes but no line numbers: a list of them stays valid while the
-code around them moves. What is known to break a rule stands in ``known_violations.txt``, which may
+A checker takes the folder of the three packages and returns sentences, one for each violation, that
+name files and classes but no line numbers: a list of them stays valid while the code around them
+moves. What is known to break a rule stands in ``known_violations.txt``, which may
 only become shorter:
 
     python tests/structure.py   # removes the lines whose violation is gone
@@ -20,25 +20,27 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+PACKAGES = {
+    "gengs": "distributions  draws  estimators  programs nn  lab integrations  __init__  __main__",
+    "gengs_experiments": "__init__  runs  data  models  experiments  study  report  cli demo",
+    "gengs_topics": "text  metrics  model  commands  __init__",
+}
+"""Low to high: a folder, or a file beside them, may import what is below it, in its own package and
+in those that stand before it; names with one space between them stand side by side."""
 LAYERS = [
-    *({"distributions"}, {"draws"}, {"estimators"}, {"programs"}, {"lab", "integrations"}),
-    *(
-        {"runs"},
-        {"data"},
-        {"metrics"},
-        {"models"},
-        {"experiments"},
-        {"study"},
-        {"report"},
-        {"apps"},
-    ),
-    *({"__init__"}, {"cli", "demo"}, {"__main__"}),
+    {f"{package}/{name}" for name in layer.split()}
+    for package, layers in PACKAGES.items()
+    for layer in layers.split("  ")
 ]
-"""Low to high: a folder, or a file beside them, may import what is below it."""
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
-ENTRIES = {"__init__", "__main__", "cli", "demo"}
+BY_NAME = {"gengs/__main__": "gengs_experiments", "gengs_experiments": "gengs_topics"}
+"""Who may name a module of a package above it in a string, to import it when it is used."""
+ENTRIES = {
+    *("gengs/__init__", "gengs/__main__", "gengs_experiments/__init__", "gengs_experiments/cli"),
+    *("gengs_experiments/demo", "gengs_topics/__init__"),
+}
 """What users run and import; everything else is there because one of these needs it."""
-HOME_OF_TORCH_C = "distributions/tracing.py"
+HOME_OF_TORCH_C = "gengs/distributions/tracing.py"
 
 MOST_LAW_FILES, MOST_LAW_LINES, LONGEST_CHAIN = 20, 3200, 7
 MOST_LINES, MEDIAN_LINES = 330, 150
@@ -49,23 +51,28 @@ class Module:
     """A file and what it imports, found in its syntax tree: inside functions too."""
 
     path: str
-    """Relative to the package's folder."""
+    """Relative to the folder of the packages."""
     lines: int
     tree: ast.Module
     imports: list[tuple[str, str | None]] = field(default_factory=list)
-    """Dotted modules below the package (``""`` is the package) and a name taken from each."""
+    """Dotted modules of the packages and a name taken from each."""
+    by_name: set[str] = field(default_factory=set)
+    """Modules that are imported by their name, in a string, alone."""
     only_for_types: set[str] = field(default_factory=set)
     """Modules that are imported under ``TYPE_CHECKING`` alone."""
 
     @property
     def name(self):
-        """``distributions.finite``; a package is called like its folder."""
-        stem = self.path.removesuffix(".py").replace("/", ".")
-        return stem.removesuffix(".__init__") if stem != "__init__" else ""
+        """``gengs.distributions.finite``; a package is called like its folder."""
+        return self.path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+    @property
+    def package(self):
+        return self.path.split("/")[0]
 
     @property
     def layer(self):
-        return self.path.split("/")[0].removesuffix(".py")
+        return "/".join(self.path.split("/")[:2]).removesuffix(".py")
 
     @property
     def folder(self):
@@ -92,9 +99,9 @@ def any_starred(node):
 
 @cache
 def modules_of(root):
-    """All modules of the package in ``root``, by dotted name."""
+    """All modules of the packages in ``root``, by dotted name."""
     found = {}
-    for file in sorted(Path(root).rglob("*.py")):
+    for file in sorted(file for name in PACKAGES for file in (Path(root) / name).rglob("*.py")):
         text = file.read_text()
         module = Module(
             file.relative_to(root).as_posix(), len(text.splitlines()), ast.parse(text, str(file))
@@ -111,47 +118,50 @@ def _find_imports(module, known):
     for node in ast.walk(module.tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             for_types |= {id(part) for branch in node.body for part in ast.walk(branch)}
-    needed, typed = set(), set()
+    needed, typed, named = set(), set(), set()
     for node in ast.walk(module.tree):
         found = []
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names if alias.name.split(".")[0] == "gengs"]
-            found = [(name.removeprefix("gengs").lstrip("."), None) for name in names]
+            found = [(a.name, None) for a in node.names if a.name.split(".")[0] in PACKAGES]
         elif isinstance(node, ast.ImportFrom):
             stem = _absolute(package, node.level, node.module)
             if stem is None:
                 continue
             for alias in node.names:
-                inner = f"{stem}.{alias.name}".lstrip(".")
+                inner = f"{stem}.{alias.name}"
                 found.append((inner, None) if inner in known else (stem, alias.name))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found = _in_string(node.value, package, known)
+        elif isinstance(node, ast.Constant | ast.JoinedStr):
+            found = _in_string(node, package, known)
+            named.update(name for name, _ in found)
+            module.imports += found
+            continue
         module.imports += found
         (typed if id(node) in for_types else needed).update(name for name, _ in found)
-    module.only_for_types = typed - needed
+    module.only_for_types = typed - needed - named
+    module.by_name = named - needed - typed
 
 
 def _absolute(package, level, name):
-    """A module below ``gengs``, dotted; ``None`` for one of another package."""
+    """A module of the packages, dotted; ``None`` for one of others."""
     if not level:
-        if name.split(".")[0] != "gengs":
-            return None
-        return name.removeprefix("gengs").lstrip(".")
-    base = package.split(".") if package else []
+        return name if name.split(".")[0] in PACKAGES else None
+    base = package.split(".")
     base = base[: len(base) - level + 1]
     return ".".join([*base, *([name] if name else [])])
 
 
-def _in_string(text, package, known):
-    """Modules imported by name: ``".lab.kit"``, ``"gengs.lab.kit"``, ``"lab.kit.Name"``."""
+def _in_string(node, package, known):
+    """Modules imported by name: ``".lab.kit"``, ``"gengs.lab.kit:Name"``, by ``__package__``."""
+    if isinstance(node, ast.JoinedStr):
+        text = ast.unparse(node)[2:-1].replace("{__package__}", package)
+    else:
+        text = node.value if isinstance(node.value, str) else ""
     if not re.fullmatch(r"\.?\w+([.:]\w+)+|\.\w+", text):
         return []
-    name = text.removeprefix("gengs.").replace(":", ".")
-    if name.startswith("."):
-        name = f"{package}{name}".lstrip(".")
+    name = (f"{package}{text}" if text.startswith(".") else text).replace(":", ".")
     while name not in known and "." in name:
         name = name.rpartition(".")[0]
-    return [(name, None)] if name in known else []
+    return [(name, None)] if name in known and name not in PACKAGES else []
 
 
 # ------------------------------------------------------------------------------------- the rules
@@ -163,15 +173,18 @@ def files_of_no_layer(root):
 
 
 def imports_that_go_up(root):
-    """A layer imports what is below it: not above, not beside."""
+    """A layer imports what is below it: not above, not beside; ``gengs`` knows no other package."""
     known = modules_of(root)
     found = set()
     for module in known.values():
         for name, taken in module.imports:
-            if (name, taken) == ("", "__version__"):
+            if (name, taken) == (module.package, "__version__"):
                 continue
             target = known.get(name)
             if target is None or target.layer == module.layer:
+                continue
+            above = BY_NAME.get(module.layer, BY_NAME.get(module.package))
+            if name in module.by_name and target.package == above:
                 continue
             if RANK.get(target.layer, 99) >= RANK.get(module.layer, 99):
                 found.add(f"{module.path} imports {target.path}")
@@ -187,8 +200,10 @@ def private_imports(root):
             target = known.get(name)
             if target is None or taken is None or target.folder == module.folder:
                 continue
-            if (name, taken) == ("", "__version__") or taken in ("*", "__all__"):
+            if taken in ("__version__", "*", "__all__"):
                 continue
+            if target.name == "gengs" and not taken.startswith("_"):
+                continue  # its list of names is made when one is asked for
             public = target.public
             if public is None or (taken not in public and "*" not in public):
                 found.add(f"{module.path} takes {taken} of {target.path}")
@@ -203,7 +218,7 @@ def _attributes(module, known):
         if isinstance(node, ast.ImportFrom):
             stem = _absolute(package, node.level, node.module)
             for alias in node.names:
-                inner = f"{stem}.{alias.name}".lstrip(".")
+                inner = f"{stem}.{alias.name}"
                 if stem is not None and inner in known:
                     bound[alias.asname or alias.name] = inner
     for node in ast.walk(module.tree):
@@ -267,34 +282,38 @@ def modules_nobody_imports(root):
 
 
 @cache
-def imported_by_help(root, command=("vae", "--help"), barred=("study", "report", "apps")):
+def imported_by_help(
+    root,
+    command=("vae", "--help"),
+    barred=("gengs_experiments.study", "gengs_experiments.report", "gengs_topics"),
+):
     """Help of an experiment does not import what only others need."""
     program = (
         "import contextlib, io, json, sys\n"
         f"sys.argv = ['gengs', *{list(command)!r}]\n"
-        "from gengs.cli import main\n"
+        "from gengs_experiments.cli import main\n"
         "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
         "    main()\n"
-        "print(json.dumps([name for name in sys.modules if name.startswith('gengs.')]))\n"
+        "print(json.dumps([name for name in sys.modules if name.startswith('gengs')]))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(root).parent)},
+        env={**os.environ, "PYTHONPATH": str(root)},
     )
     if done.returncode:
         raise RuntimeError(done.stderr)
-    layers = {name.split(".")[1] for name in json.loads(done.stdout)}
-    return sorted(f"gengs {' '.join(command)} imports {name}" for name in layers & set(barred))
+    loaded = set(json.loads(done.stdout))
+    return sorted(f"gengs {' '.join(command)} imports {name}" for name in loaded & set(barred))
 
 
 def sizes(root):
     """Small enough to be read: files, lines, and imports in a row."""
     modules = modules_of(root)
     lines = {m.path: m.lines for m in modules.values()}
-    laws = [n for path, n in lines.items() if path.startswith("distributions/")]
-    chain = longest_chain(modules, "distributions")
+    laws = [n for path, n in lines.items() if path.startswith("gengs/distributions/")]
+    chain = longest_chain(modules, "gengs/distributions")
     found = []
     if len(laws) > MOST_LAW_FILES:
         found.append(f"distributions has more than {MOST_LAW_FILES} files")
@@ -359,4 +378,4 @@ def shrink(root):
 
 
 if __name__ == "__main__":
-    shrink(Path(__file__).resolve().parents[1] / "src" / "gengs")
+    shrink(Path(__file__).resolve().parents[1] / "src")

@@ -14,7 +14,7 @@ import pytest
 import gengs
 
 ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src" / "gengs"
+SOURCE = ROOT / "src"
 pytestmark = pytest.mark.slow
 
 SMOKE = """
@@ -73,7 +73,7 @@ def test_the_wheel_has_every_file(wheel):
     ours = [
         path for path in SOURCE.rglob("*") if path.is_file() and "__pycache__" not in path.parts
     ]
-    missing = {str(path.relative_to(SOURCE.parent)) for path in ours} - inside
+    missing = {str(path.relative_to(SOURCE)) for path in ours} - inside
     assert not missing
 
 

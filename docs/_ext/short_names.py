@@ -12,7 +12,9 @@ PREFIXES = (
     "gengs.distributions.",
     "gengs.estimators.",
     "gengs.temperature.",
-    "gengs.models.",
+    "gengs.nn.",
+    "gengs_experiments.models.",
+    "gengs_topics.",
 )
 
 

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import lab as lab
-    from . import models as models
+    from . import nn as nn
     from .distributions import *  # noqa: F403
     from .draws import *  # noqa: F403
     from .estimators import *  # noqa: F403
-    from .models.topics.topic_model import TopicModel as TopicModel
     from .programs import *  # noqa: F403
 
 _LAZY = {
-    "TopicModel": (".models.topics.topic_model", "apps"),
     "pyro": (".integrations.pyro", "pyro"),
     "testing": (".lab.testing", "apps"),
 }
@@ -42,7 +40,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _core(name: str) -> Any:
-    parts = {part: import_module(f".{part}", __name__) for part in ("lab", "models")}
+    parts = {part: import_module(f".{part}", __name__) for part in ("lab", "nn")}
     names = {"__version__": __version__, **parts}
     for part in ("distributions", "draws", "estimators", "programs"):
         module = import_module(f".{part}", __name__)

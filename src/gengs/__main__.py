@@ -1,5 +1,5 @@
 """``python -m gengs`` is the same as ``gengs``."""
 
-from .cli import entry
+from importlib import import_module
 
-entry()
+import_module("gengs_experiments.cli").entry()

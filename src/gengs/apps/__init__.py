@@ -1,1 +1,0 @@
-"""Applications for people with data rather than with a paper."""

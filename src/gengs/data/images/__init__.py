@@ -1,1 +1,0 @@
-"""Image sets: MNIST and OMNIGLOT, found on disk or downloaded and checked."""

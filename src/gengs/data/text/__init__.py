@@ -1,1 +1,0 @@
-"""Text as counts of words: corpora, vocabularies, files of documents."""

@@ -1,1 +1,0 @@
-"""Autoencoders with count or Gaussian latents."""

@@ -1,0 +1,202 @@
+"""``gengs measure``: the laboratory from the shell.
+
+Estimators are measured one after the other, each with the same seed, so that the numbers of one do
+not depend on which others there are; with a folder, each is kept as soon as it is done.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Measure"]
+
+import json
+import math
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..runs.config import UNRECORDED, check_least
+from ..runs.interruption import Interrupted
+from ..runs.manifest import resume_command
+from ..runs.records import RunFolder
+from ..runs.sanitise import say
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.distributions import Distribution
+
+    from gengs.estimators.base import Cost, Estimator
+    from gengs.lab.measure import Measurement, Row
+
+CostName = Literal["quadratic", "exponential", "sigmoid", "network"]
+
+_LONG = 30.0  # seconds: what takes longer is announced
+_TRIAL = 0.5  # seconds: enough to tell from
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Measure bias, variance and cost of gradient estimators against the exact gradient."""
+
+    law: str = "poisson(3)"
+    """The law of the variable, such as poisson(3), binomial(20, 0.3), negative-binomial(3, 0.5),
+    geometric(0.25), bernoulli(0.4), skellam(3, 1)."""
+    level: int | None = None
+    """Truncate the law to this many atoms, so that estimators see a table."""
+    cost: CostName = "quadratic"
+    """The cost: (z - target)^2, exp(-z / 2), a steep sigmoid 1 / (1 + exp(-4 (z - target))), or a
+    small random network."""
+    target: float = 2.6
+    """Where the quadratic cost has its minimum and the sigmoid its step."""
+    estimators: tuple[str, ...] = ("REINFORCE", "RLOO(4)", "GenGS(0.5)", "MidCDF")
+    """Estimators with their settings, each in quotes; or the word all."""
+    replicates: int = 20_000
+    """The number of gradients per estimator."""
+    warm_up: int = 0
+    """Steps in which estimators that learn may train their own parts first."""
+    seed: int = 0
+    """The seed of the random generator."""
+    plot: Path | None = field(default=None, metadata=UNRECORDED)
+    """Write the bias-variance chart to this file (png or svg)."""
+    json: bool = field(default=False, metadata=UNRECORDED)
+    """Print JSON instead of a table."""
+    out: Path | None = field(default=None, metadata=UNRECORDED)
+    """Keep the result in this folder, for a report."""
+    resume: bool = field(default=False, metadata=UNRECORDED)
+    """Take up a run in its folder: estimators that are done are not measured again."""
+
+    def run(self) -> Measurement:
+        """Measure, print, and return the result."""
+        from gengs.distributions.truncation import truncate
+        from gengs.estimators.spec import parse_law
+        from gengs.lab.measure import measure
+
+        self._check()
+        law, parameters = parse_law(self.law)
+        if not parameters:
+            raise ValueError(f"the law {self.law!r} has no parameter to differentiate.")
+        q = law if self.level is None else truncate(law, self.level)
+        cost = named_cost(self.cost, self.target, self.seed)
+        estimators = self._estimators(cost, q)
+        result = measure(cost, q, [], replicates=self.replicates, seed=self.seed)  # the exact one
+        opened = RunFolder.open(self.out, self, resume=self.resume) if self.out else nullcontext()
+        with opened as folder:
+            if folder is not None:
+                result = replace(result, rows=_kept_rows(folder))
+            try:
+                for estimator in estimators[len(result.rows) :]:
+                    row = self._measure(cost, q, estimator, result.exact)
+                    result = replace(result, rows=(*result.rows, row))
+                    if folder is not None:
+                        _keep(folder, result)
+            except KeyboardInterrupt:
+                self._print(result)
+                if folder is not None:
+                    say(f"{len(result.rows)} estimators are kept; to go on: {resume_command()}")
+                raise Interrupted from None
+            if folder is not None:
+                folder.finish()
+        self._print(result)
+        if self.plot is not None:
+            result.plot(f"{self.law}, {self.cost} cost").savefig(self.plot, dpi=150)
+        return result
+
+    def _check(self) -> None:
+        check_least(self, {"replicates": 2, "warm_up": 0, "seed": 0})
+        if not self.estimators:
+            raise ValueError("expected estimators after --estimators, or the word all.")
+        if self.plot is not None:
+            from matplotlib.figure import Figure
+
+            known = Figure().canvas.get_supported_filetypes()
+            if self.plot.suffix[1:].lower() not in known:
+                raise ValueError(f"expected --plot with .png, .svg or .pdf, but got {self.plot}.")
+            if not self.plot.parent.is_dir():
+                raise ValueError(f"there is no folder {self.plot.parent} for --plot.")
+
+    def _measure(self, cost: Cost, q: Distribution, estimator: Estimator, exact: Tensor) -> Row:
+        """One estimator; what will take long is announced."""
+        from gengs.lab.measure import measure
+
+        measured = partial(measure, cost, q, estimator, exact=exact, seed=self.seed)
+
+        def seconds(number: int) -> float:
+            begin = time.monotonic()
+            measured(replicates=number, warm_up=min(number, self.warm_up))
+            return time.monotonic() - begin
+
+        few, most = min(self.replicates, 50), max(self.replicates, self.warm_up)
+        if seconds(few) * most / few > _LONG:
+            # or it only began slowly: try more, until what they need once is a small part
+            while (spent := seconds(few)) < _TRIAL and 4 * few < most:
+                few *= 4
+            expected = spent * most / few
+            if expected > _LONG:
+                shown = timedelta(seconds=round(expected))
+                say(f"measuring {type(estimator).__name__}: this takes about {shown}", error=True)
+        return measured(replicates=self.replicates, warm_up=self.warm_up).rows[0]
+
+    def _print(self, result: Measurement) -> None:
+        say(json.dumps(result.to_dict(), indent=2) if self.json else result)
+
+    def _estimators(self, cost: Cost, q: Distribution) -> list[Estimator]:
+        from gengs.estimators import ALL
+        from gengs.estimators.spec import parse_estimator
+
+        if self.estimators != ("all",):
+            return [parse_estimator(text) for text in self.estimators]
+        served = []
+        for kind in ALL:
+            try:
+                kind().expect(cost, q)
+            except TypeError as error:
+                say(f"left out: {error}", error=True)
+            else:
+                served.append(kind())
+        return served
+
+
+def _keep(folder: RunFolder, result: Measurement) -> None:
+    """A record of the last estimator; what the clock decides is no record, but a timing."""
+    content = result.to_dict()
+    row = content.pop("rows")[-1]
+    times = {"estimator": row["estimator"], "milliseconds": row.pop("milliseconds")}
+    folder.timings.append(times)
+    folder.records.append({"kind": "measurement", "step": 0, **content, **row})
+
+
+def _kept_rows(folder: RunFolder) -> tuple[Row, ...]:
+    """The estimators that a folder has, in the order in which they were measured."""
+    from gengs.lab.measure import Row
+
+    times = {time["estimator"]: time["milliseconds"] for time in folder.timings}
+    rows = []
+    for record in folder.records:
+        found = {**record, "milliseconds": times.get(record["estimator"])}
+        values: dict[str, Any] = {name: found[name] for name in Row.__dataclass_fields__}
+        values |= {name: math.nan for name, value in values.items() if value is None}
+        rows.append(Row(**values))
+    return tuple(rows)
+
+
+def named_cost(name: CostName, target: float, seed: int = 0) -> Cost:
+    """A cost of scalar values, by name."""
+    import torch
+
+    if name == "quadratic":
+        return lambda z: (z - target).square()
+    if name == "exponential":
+        return lambda z: torch.exp(-z / 2)
+    if name == "sigmoid":
+        return lambda z: torch.sigmoid(4 * (z - target))
+    generator = torch.Generator().manual_seed(seed)
+    inner, outer = torch.randn(16, generator=generator), torch.randn(16, generator=generator)
+    shift = 3 * torch.randn(16, generator=generator)
+
+    def network(z: Tensor) -> Tensor:
+        return (torch.tanh(z.unsqueeze(-1) * inner.to(z) + shift.to(z)) * outer.to(z)).sum(-1)
+
+    return network

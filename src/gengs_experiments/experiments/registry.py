@@ -1,0 +1,101 @@
+"""The experiments by name: what a study can repeat.
+
+An experiment is a frozen configuration and a function that fills a run folder with its results. It
+can be called again on a folder it left half done, and then goes on from there.
+"""
+
+__all__ = ["EXPERIMENTS", "Experiment"]
+
+import io
+import time
+from collections.abc import Callable
+from contextlib import redirect_stderr
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ..runs.machine import Machine
+from ..runs.training import rehearse
+from .descent import descend
+from .synthetic import Synthetic
+from .train_commands import TrainCommand
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment that can be run from its configuration alone."""
+
+    settings: str
+    """Where its configuration is, a frozen dataclass with a ``seed``: imported when it is used."""
+    named_by: tuple[str, ...]
+    """The fields of the configuration that tell runs apart for a reader."""
+    run: Callable[[Any, Path, Path | None, Machine], object]
+    """``run(config, folder, data_dir, machine)``: do what is left to do."""
+    rehearse: Callable[[Any, Path | None], float] | None = None
+    """``rehearse(config, data_dir)``: about how many seconds a run takes, found in few of them."""
+
+    @property
+    def config_class(self) -> type[Any]:
+        """The class of its configuration."""
+        module, _, name = self.settings.rpartition(".")
+        found: type[Any] = getattr(import_module(module), name)
+        return found
+
+
+def _train(config: Any, folder: Path, data_dir: Path | None, machine: Machine) -> object:
+    return TrainCommand(config, folder, data_dir, machine).run()
+
+
+def _compare(config: Any, folder: Path, data_dir: Path | None, machine: Machine) -> object:
+    if isinstance(config, Synthetic):
+        config = replace(config, workers=1)  # the study decides how many processes there are
+    return replace(config, out=folder, resume=machine.resume).run()
+
+
+@lru_cache(maxsize=1)
+def _data(only_the_data: Any, data_dir: Path | None) -> tuple[Any, float]:
+    """The data, and the seconds that loading them takes each run."""
+    begin = time.perf_counter()
+    return only_the_data.load(data_dir), time.perf_counter() - begin
+
+
+def _rehearse_training(config: Any, data_dir: Path | None) -> float:
+    config.check()
+    data_set = getattr(config, fields(config)[0].name)  # the first of its settings
+    data, seconds = _data(type(config)(data_set), data_dir)
+    begin = time.perf_counter()
+    task, training = config.build(data)
+    return seconds + time.perf_counter() - begin + rehearse(task, training)
+
+
+def _rehearse_synthetic(config: Synthetic, data_dir: Path | None) -> float:
+    steps, begin = min(config.steps, config.every), time.perf_counter()
+    short = replace(config, steps=steps, final_gradients=2)
+    with redirect_stderr(io.StringIO()):  # who is left out
+        chosen = short._check()
+    for label in chosen:
+        descend(short, label)
+    return (time.perf_counter() - begin) * config.steps / steps
+
+
+_VAE_NAMES = ("data", "prior", "posterior", "estimator")
+_TOPIC_NAMES = ("corpus", "model", "super_topics", "posterior", "estimator")
+
+EXPERIMENTS = {
+    "synthetic": Experiment(
+        f"{__package__}.synthetic.Synthetic", ("law",), _compare, _rehearse_synthetic
+    ),
+    "vae": Experiment(
+        f"{__package__}.train_commands.VaeConfig", _VAE_NAMES, _train, _rehearse_training
+    ),
+    "nvpdef": Experiment(
+        "gengs_topics.commands.nvpdef_command.NvpdefConfig",
+        _TOPIC_NAMES,
+        _train,
+        _rehearse_training,
+    ),
+    "measure": Experiment(f"{__package__}.laboratory.Measure", ("law", "cost"), _compare),
+}
+"""All experiments, by name."""

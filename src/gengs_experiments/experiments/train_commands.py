@@ -1,0 +1,155 @@
+"""``gengs vae``: its settings; and what it has in common with every command that trains a model.
+
+load the data → build the model (:mod:`.vae`) → train → evaluate with exact draws
+"""
+
+from __future__ import annotations
+
+__all__ = ["TrainCommand", "Vae", "VaeConfig"]
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..runs.config import check_least, check_positive
+from ..runs.machine import Machine, without_subnormals
+from ..runs.sanitise import say
+
+if TYPE_CHECKING:
+    from ..data import ImageSet
+    from ..runs.training import Task, Training
+
+
+@dataclass(frozen=True)
+class TrainCommand:
+    """Train; each such command has a configuration of its own.
+
+    It is a frozen dataclass with a ``seed`` that raises for a number out of range (``check()``),
+    loads its data (``load(data_dir)``) and becomes a task on them (``build(data)``).
+    """
+
+    config: Any
+    out: Path
+    """The folder of the run."""
+    data_dir: Path | None = None
+    """Where the data sets are; by default $GENGS_DATA, or the download cache."""
+    machine: Machine = field(default_factory=Machine)
+
+    @without_subnormals()
+    def run(self) -> list[dict[str, Any]]:
+        """Train, record, and print the last evaluation."""
+        from ..runs.training import train
+
+        self.machine.check()
+        self.config.check()
+        task, training = self.config.build(self.config.load(self.data_dir))
+        seed = self.config.seed
+        records = train(task, self.out, self.config, training, self.machine, seed=seed)
+        evaluations = [record for record in records if record["kind"] == "evaluation"]
+        if evaluations:
+            shown = {k: v for k, v in evaluations[-1].items() if k not in ("kind", "step")}
+            say("  ".join(f"{name} {value:.5g}" for name, value in shown.items()))
+            say(f"records: {self.out / 'records.jsonl'}")
+        return records
+
+
+@dataclass(frozen=True)
+class VaeConfig:
+    """What is trained: everything here changes the numbers, and nothing else does."""
+
+    data: Literal["digits", "mnist", "static-mnist", "omniglot", "omniglot-burda"] = "digits"
+    """The images: scikit-learn's digits need no download."""
+    images: int | None = None
+    """Train on this many random images only."""
+    binarise: Literal["dynamic", "static", "threshold", "none"] = "dynamic"
+    """How grey values become black and white; static-mnist is so already."""
+    prior: str = "poisson(2)"
+    """The prior of each latent, such as poisson(2), geometric(0.25), negative-binomial(3, 0.5); or
+    gaussian: the usual VAE as a reference, without estimator, posterior and level."""
+    level: int | None = None
+    """Truncate prior and posterior to this many atoms; by default the paper's level for the prior,
+    all atoms where they are finitely many; 0 for no truncation (explicit posteriors only)."""
+    mass: float | None = None
+    """Truncate to the window that holds this mass instead (the paper's NP; explicit posteriors
+    only)."""
+    posterior: Literal["tilted", "implicit", "explicit"] = "tilted"
+    """The prior, moved and narrowed; any PMF on its atoms; or a law of its family."""
+    decoder_input: Literal["standardised", "counts"] = "standardised"
+    """Show the decoder counts in units of the prior's mean and deviation, or as they are."""
+    estimator: str = "MidCDF(2)"
+    """The gradient estimator with its settings, such as MidCDF, "GenGS(samples=10)", "RLOO(4)"; the
+    two draws of MidCDF(2) are an antithetic pair."""
+    gaussian_draws: int = 1
+    """Draws in a step of the Gaussian reference, in antithetic pairs."""
+    temperature: tuple[float, float] = (1.0, 0.1)
+    """From where to where the temperature of GenGS falls, by the same factor in each step; a
+    temperature among the estimator's own settings is left alone."""
+    latents: int = 50
+    """The number of latent counts."""
+    network: Literal["512-256", "256-128", "64-32"] = "256-128"
+    """The hidden layers of the encoder; the decoder mirrors them."""
+    batch_size: int = 100
+    """Images in a step."""
+    learning_rate: float = 1e-3
+    """Of Adam."""
+    epochs: int = 150
+    """How often to go through the images."""
+    evaluate_every: int | None = None
+    """Evaluate after each so many epochs; by default at the end alone."""
+    evaluation_images: int = 2000
+    """How many training and test images an evaluation takes."""
+    likelihood_samples: int = 0
+    """Draws for the importance-sampled likelihood, on 500 test images; 0 for none."""
+    kl_warm_up: int | None = None
+    """Let the weight of the divergence rise from 0 to 1 over this many steps, so that no latent is
+    switched off too early; by default a quarter of the training with tilted posteriors, else 0."""
+    clip: float | None = None
+    """Scale the gradient down to at most this norm."""
+    seed: int = 0
+    """Of weights, order of the images, and draws."""
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether this is the reference model."""
+        return self.prior.strip().lower() == "gaussian"
+
+    def check(self) -> None:
+        """Numbers out of range, by the names of their options."""
+        ones = ("images", "latents", "batch_size", "epochs", "evaluate_every", "gaussian_draws")
+        zeros = ("likelihood_samples", "kl_warm_up", "seed", "level")
+        least = {"evaluation_images": 2} | dict.fromkeys(ones, 1) | dict.fromkeys(zeros, 0)
+        check_least(self, least)
+        check_positive(self, "learning_rate", "clip")
+        if not all(0 < tau < math.inf for tau in self.temperature):
+            raise ValueError(
+                "expected two positive, finite numbers for --temperature, but got "
+                f"{' '.join(map(str, self.temperature))}."
+            )
+        if self.mass is not None and not 0 < self.mass < 1:
+            raise ValueError(f"expected --mass between 0 and 1, but got {self.mass}.")
+        if self.mass is not None and self.posterior != "explicit" and not self.is_gaussian:
+            raise ValueError(
+                f"--mass goes with --posterior explicit: the {self.posterior} posterior lives on "
+                "the prior's atoms and needs a --level."
+            )
+
+    def load(self, data_dir: Path | None) -> ImageSet:
+        """The images."""
+        from ..data import load_images
+
+        return load_images(self.data, data_dir)
+
+    def build(self, images: ImageSet) -> tuple[Task, Training]:
+        """The model and how it is trained."""
+        from .vae import build
+
+        return build(self, images)
+
+
+@dataclass(frozen=True)
+class Vae(TrainCommand):
+    """Train a count-latent variational autoencoder on images, with any estimator."""
+
+    config: VaeConfig = field(default_factory=VaeConfig)
+    out: Path = Path("runs/vae")

@@ -1,0 +1,204 @@
+"""A model's folder, and how much of each topic each document has by it.
+
+``model.safetensors`` is what :meth:`gengs_topics.TopicModel.save` writes, and ``text.json`` beside
+it says how documents were split into words, so that later ones are split the same way.
+
+The table (``.csv``) has a row for each document: its number, its line, its name, how many of its
+words the model knows, its strongest topics (those that rise above their usual intensity; a text
+without a theme has none), and its intensity, or proportion, of each topic. The array (``.npy``) has
+these alone. On the way, the documents in which each topic rises most are remembered, for people to
+read.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Leading", "apply", "load_model", "save_model", "write_mixtures"]
+
+import csv
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import islice, tee
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+
+from gengs_experiments.runs.atomic import temporary_name, write_atomically
+from gengs_experiments.runs.sanitise import printable, spreadsheet_cell
+
+from ..model.count_input import column_words
+from ..model.topic_activity import excess, proportions_of, strongest_topics
+from ..model.topic_model import TopicModel
+from ..text.counting import Tally, count_words, matrix
+from ..text.vocabulary import Words
+from .source import Label, label_of, open_source, words_of
+
+if TYPE_CHECKING:
+    from .topics_command import TopicsApply
+
+_WEIGHTS, _TEXT = "model.safetensors", "text.json"
+_BATCH = 512
+_FIRST = 5  # documents to remember for each topic
+
+Leading = list[list[tuple[float, int, Label]]]
+"""For each topic the documents in which it rises most above its usual intensity: by how many
+deviations, the document's number and its label; most first."""
+
+
+def save_model(folder: Path, model: TopicModel, words: Words | None) -> None:
+    """Write the folder; the weights come last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = {"least_letters": None if words is None else words.least_letters}
+    write_atomically(folder / _TEXT, (json.dumps(text) + "\n").encode())
+    model.save(folder / _WEIGHTS)
+
+
+def load_model(path: Path) -> tuple[TopicModel, Words | None]:
+    """The model in a file, in a model's folder, or in the folder of ``gengs topics fit``.
+
+    With it comes how to split text for it, nothing if it was fitted to counts.
+
+    Raises:
+        FileNotFoundError: If there is none, or it is not finished.
+        ValueError: If it is damaged.
+    """
+    file = path
+    if path.is_dir():
+        places = [path / _WEIGHTS, path / "model" / _WEIGHTS]
+        found = [place for place in places if place.is_file()]
+        if not found:
+            hint = ""
+            if (path / "corpus.json").exists():
+                hint = "; go on with gengs topics fit ... --resume"
+            elif (path / "records.jsonl").exists():
+                hint = ": it is the folder of another command, and gengs topics fit is the one "
+                hint += "that writes a model to use on documents"
+            raise FileNotFoundError(f"{path} has no finished topic model{hint}.")
+        file = found[0]
+    model = TopicModel.load(file)
+    settings = file.parent / _TEXT
+    if not settings.is_file():
+        return model, None
+    try:
+        least = json.loads(settings.read_bytes())["least_letters"]
+        return model, None if least is None else Words(int(least))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{settings} is damaged: {error}") from None
+
+
+def apply(command: TopicsApply) -> None:
+    """Write the intensities, and say what was met.
+
+    Raises:
+        ValueError: If the file cannot be read, or none of its words is known.
+    """
+    if command.out.suffix not in (".csv", ".npy"):
+        raise ValueError(f"expected a .csv or .npy file to write, but got {command.out}.")
+    if command.refine < 0:
+        raise ValueError(f"expected a --refine of at least 0, but got {command.refine}.")
+    model, words = load_model(command.model)
+    model.n_refine = command.refine
+    known = column_words(model, None)
+    source = open_source(command.corpus, command.reading)
+    if words is None and source.vocabulary is None:
+        raise ValueError(
+            f"{command.model} was fitted to counts and does not know how to read text; expected "
+            ".npz or .feat."
+        )
+    tally = Tally()
+
+    def batches() -> Iterator[tuple[list[Label], Any]]:
+        one, other = tee(source.documents)
+        labels, counted = map(label_of, one), count_words(words_of(other, words), known, tally)
+        while part := list(islice(labels, _BATCH)):
+            yield part, matrix(list(islice(counted, _BATCH)), len(known))
+        if tally.documents and not tally.known:  # before a file appears
+            raise ValueError(f"no word of {command.corpus} is in the model's vocabulary.")
+
+    command.out.parent.mkdir(parents=True, exist_ok=True)
+    write_mixtures(model, batches(), [command.out], command.values)
+    share = tally.known / max(tally.known + tally.unknown, 1)
+    without = f"; documents without any: {tally.empty:,}" if tally.empty else ""
+    print(
+        f"{tally.documents:,} documents; words in the model's vocabulary: {tally.known:,}, "
+        f"{share:.0%} of all{without}"
+    )
+    print(printable(f"written: {command.out}"))
+
+
+def write_mixtures(
+    model: TopicModel,
+    batches: Iterable[tuple[list[Label], Any]],
+    paths: Iterable[Path],
+    kind: Literal["intensities", "proportions"] = "intensities",
+) -> Leading:
+    """Write the topics of documents; a file appears when it is whole.
+
+    Args:
+        model: Fitted.
+        batches: Labels and sparse counts of some documents at a time.
+        paths: A ``.csv`` file, a ``.npy`` file, or both.
+        kind: What to write of each topic.
+    """
+    topics, network, done = int(model.n_components), model.network_, 0
+    leading: Leading = [[] for _ in range(topics)]
+    with ExitStack() as stack:
+        files = {path.suffix: stack.enter_context(_appearing(path)) for path in paths}
+        array, lines = files.get(".npy"), csv.writer(files[".csv"]) if ".csv" in files else None
+        folder = Path(array.name).parent if array else None
+        raw = stack.enter_context(tempfile.TemporaryFile(dir=folder)) if array else None
+        if lines is not None:
+            names = (f"topic{k}" for k in range(topics))
+            lines.writerow(["document", "line", "name", "words", "strongest", *names])
+        for labels, counts in batches:
+            found = torch.from_numpy(model.transform(counts))  # (B, K)
+            shown = proportions_of(network, found) if kind == "proportions" else found
+            values = shown.numpy()
+            if lines is not None:
+                strongest = strongest_topics(network, found)
+                lines.writerows(_rows(done, labels, counts, strongest, values))
+            if raw is not None:
+                raw.write(np.ascontiguousarray(values, np.float32).tobytes())
+            rises = np.where(np.diff(counts.indptr)[:, None] > 0, excess(network, found), -np.inf)
+            for topic, column in enumerate(rises.T):
+                rows = np.argsort(-column, kind="stable")[:_FIRST].tolist()
+                more = [(float(column[k]), done + k, labels[k]) for k in rows if column[k] > 0]
+                # of equals, the first ones
+                leading[topic] = sorted(leading[topic] + more, key=lambda one: -one[0])[:_FIRST]
+            done += len(labels)
+        if not done:
+            raise ValueError("expected documents, but there are none.")
+        if array is not None and raw is not None:  # the header says how many there are
+            raw.flush()
+            np.save(array, np.memmap(raw, np.float32, "r", shape=(done, topics)))
+    return leading
+
+
+@contextmanager
+def _appearing(path: Path) -> Iterator[IO[Any]]:
+    """A file to write that takes its name when the block has ended well."""
+    temporary = temporary_name(path)
+    binary = path.suffix == ".npy"
+    text = {} if binary else {"encoding": "utf-8", "newline": ""}
+    try:
+        with temporary.open("wb" if binary else "w", **text) as file:  # type: ignore[call-overload]
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _rows(
+    before: int, labels: list[Label], counts: Any, strongest: Any, values: Any
+) -> Iterator[list[Any]]:
+    words = np.asarray(counts.sum(1)).ravel()
+    for k, (label, risen, row) in enumerate(zip(labels, strongest, values, strict=True)):
+        name = spreadsheet_cell(label.name.encode("utf-8", "replace").decode())
+        first = " ".join(str(topic) for topic, _ in risen)
+        yield [before + k + 1, label.line, name, f"{words[k]:g}", first, *(f"{v:.4g}" for v in row)]

@@ -1,0 +1,97 @@
+"""From documents to a corpus on disk, once: a resumed command finds it there.
+
+``corpus/`` in the command's folder are the counts, and ``corpus.json`` beside it says what they
+were made from and what was met on the way. The latter is written last: without it, the counts are
+made anew.
+"""
+
+__all__ = ["ingest"]
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from gengs_experiments.runs.atomic import write_atomically
+from gengs_experiments.runs.config import to_json
+
+from ..text.corpus import Corpus
+from ..text.counting import Tally, count_words, write_corpus
+from ..text.documents import text_files
+from ..text.vocabulary import Words, choose_vocabulary, read_stop_words
+from .source import Source, words_of
+from .topics_command import FitConfig
+
+Say = Callable[[str], None]
+
+
+def ingest(source: Source, config: FitConfig, folder: Path, say: Say) -> tuple[Corpus, Tally]:
+    """The counts of all documents, from ``folder`` if they are there, and how they came to be.
+
+    Raises:
+        ValueError: If the folder's counts are of another file or of other settings, or if nothing
+            is left to count.
+    """
+    facts_file, corpus_folder = folder / "corpus.json", folder / "corpus"
+    facts = {"config": to_json(config), "source": _identity(source)}
+    if facts_file.exists():
+        try:
+            known = json.loads(facts_file.read_bytes())
+        except ValueError as error:
+            raise ValueError(f"{facts_file} is damaged: {error}") from error
+        _compare(folder, known, facts)
+        return Corpus.open(corpus_folder), Tally(**known["tally"])
+    shutil.rmtree(corpus_folder, ignore_errors=True)
+    split, vocabulary, tally = Words(config.least_letters), source.vocabulary, Tally()
+    if vocabulary is None:
+        stop = read_stop_words(config.stop_words)
+        say("reading the documents for their vocabulary")
+        vocabulary = choose_vocabulary(
+            words_of(source.documents, split),
+            stop,
+            min_df=config.min_df,
+            max_df=config.max_df,
+            size=config.size,
+        )
+        say(f"{len(vocabulary):,} words; counting them")
+    counts = count_words(words_of(source.documents, split), vocabulary, tally)
+    corpus = write_corpus(counts, vocabulary, corpus_folder)
+    if tally.documents == tally.empty:
+        shutil.rmtree(corpus_folder)
+        raise ValueError("expected documents with words in them, but all are empty.")
+    text = json.dumps({**facts, "tally": asdict(tally)}, indent=2)
+    write_atomically(facts_file, (text + "\n").encode())
+    return corpus, tally
+
+
+def _identity(source: Source) -> dict[str, Any]:
+    """What a file or a folder can be known again by, without reading it."""
+    if source.path is None:
+        return {"path": "sample", "bytes": 0, "changed": 0}
+    places = {source.path}
+    if source.path.is_dir():  # a file that is renamed, or gone, changes its folder
+        for file in text_files(source.path):
+            places |= {file, file.parent}
+    facts = [place.stat() for place in places]
+    return {
+        "path": str(source.path.resolve()),
+        "bytes": sum(fact.st_size for fact in facts),
+        "changed": max(fact.st_mtime_ns for fact in facts),
+    }
+
+
+def _compare(folder: Path, known: dict[str, Any], facts: dict[str, Any]) -> None:
+    if known["source"] != facts["source"]:
+        raise ValueError(
+            f"{folder} was begun with {known['source']['path']} as it was then, and that has "
+            "changed or is another one; choose another folder."
+        )
+    before, now = known["config"], facts["config"]
+    different = [f"{k}: {before.get(k)!r} -> {now[k]!r}" for k in now if before.get(k) != now[k]]
+    if different:
+        raise ValueError(
+            f"{folder} was begun with other settings: {'; '.join(different)}; resume it as it was, "
+            "or choose another folder."
+        )

@@ -1,0 +1,212 @@
+r"""Which topics a corpus uses, how much, and whether their words belong together.
+
+Measured once training is done, on documents that the model was trained on:
+
+- a topic's *usual intensity* and its *deviation* :math:`\sigma_k` are the median and the standard
+  deviation of its posterior means over documents. A document has a topic where it rises above the
+  usual intensity, by 1.5 deviations of the prior or more; a text without a theme has none;
+- its *effect* :math:`\rho_k` is how much a unit of it moves the logits of the words, the standard
+  deviation of the entries :math:`R_{kw}` over words w drawn from the bias;
+- its *share* is its part of what tells documents apart, :math:`\sigma_k^2 \rho_k^2` over the sum of
+  these: the variance of the words' logits that is due to it;
+- its *coherence* is the NPMI of its first ten words, counted in whole documents, fewer where fewer
+  tell something of it (:mod:`.word_ranking`), and *chance* that of other words as frequent.
+
+A topic is **inactive** if it hardly moves (the variance of its posterior means is below a hundredth
+of the prior's, the usual criterion of active units) or hardly matters (its share is less than a
+quarter of an even one), and **incoherent** if its coherence is less than 0.08 above chance (good
+topics of 20 Newsgroups have 0.1 and more, of short texts 0.2 and more, fillers 0.05). ``fit`` sorts
+topics by share, so that the first are those that matter.
+
+A latent is **idle** if the variance of its posterior means is below a tenth of the prior's, and of
+the largest of all latents. What it says of new short documents is not worth its divergence from
+the prior: at the end of ``fit`` to such, its posterior becomes the prior, and its words' logits
+zero. (Below super-topics, and with posteriors that are not tilted, it stays.)
+
+References:
+    | Importance Weighted Autoencoders (Burda et al., 2016), https://arxiv.org/abs/1509.00519
+"""
+
+__all__ = [
+    "excess",
+    "measure_activity",
+    "notes",
+    "proportions_of",
+    "shares",
+    "strongest_topics",
+]
+
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from gengs_experiments.data.batches import Batches
+
+from ..metrics import npmi, npmi_by_chance
+from .document_weights import SHORT, typical_length
+from .topic_network import TopicNetwork
+from .varimax import document_rotations
+from .word_ranking import rank_words
+
+_DOCUMENTS = 20_000
+"""At most so many are looked at, spread evenly over the corpus."""
+_MEMORY = 5_000
+"""What ``partial_fit`` knew of the topics' words counts as much as so many documents."""
+_WORDS = 10
+_NOISE = 0.5
+_LEAST_VARIANCE, _LEAST_SHARE, _LEAST_MARGIN = 0.01, 0.25, 0.08
+_IDLE = 0.1
+
+
+@torch.no_grad()
+def measure_activity(
+    network: TopicNetwork,
+    counts: Any,
+    rows: Any = None,
+    *,
+    sort: bool = True,
+    turn: bool = True,
+    settle: bool = False,
+) -> None:
+    """Note in the network how its topics are used; perhaps sort them by share.
+
+    But for idle latents, what training learns does not change: topics are directions in which
+    latents are read.
+
+    Args:
+        network: Trained.
+        counts: Documents, a SciPy matrix by rows or a corpus.
+        rows: Of these; all by default.
+        sort: Whether the topics may change; otherwise they stay what they are.
+        turn: Whether they may also turn, to the directions of their documents (:mod:`.varimax`).
+        settle: Whether training has ended: idle latents of short documents are switched off.
+    """
+    rows = np.arange(counts.shape[0]) if rows is None else rows
+    rows = rows[:: -(-len(rows) // _DOCUMENTS)]
+    training, device = network.training, network.usual.device
+    network.eval()
+    if sort:  # from the latents themselves, whatever was measured before
+        network.reading.copy_(torch.eye(len(network.reading)))
+    batches = Batches(counts, min(256, len(rows)), rows=rows, shuffle=False).epoch(0)
+    means = torch.cat([network.intensities(x.to(device)) for x in batches])  # (M, D)
+    network.train(training)
+    if settle and typical_length(counts, rows) < SHORT:
+        variances = means.var(0, correction=0)
+        idle = variances < _IDLE * variances.max().clamp_max(network.decoder.scale**2)
+        means = means.where(~network.switch_off(idle), network.decoder.centre)
+    documents = csr_array(getattr(counts, "counts", counts)[rows])
+    if sort and turn and not network.hierarchy() and bool(means.isfinite().all()):
+        means = _turned(network, means, documents)
+    network.usual.copy_(means.median(0).values)
+    network.deviation.copy_(means.std(0, correction=0))
+    scores = _scores(means, documents)
+    if not sort and bool(network.relevance.isfinite().all()):  # a few documents move lists a little
+        scores = network.relevance.cpu().lerp(scores.float(), len(rows) / (len(rows) + _MEMORY))
+    network.relevance.copy_(scores)
+    words = _first(network.relevance)
+    network.coherence.copy_(torch.from_numpy(npmi(words, documents)))
+    network.chance.copy_(torch.from_numpy(npmi_by_chance(words, documents)))
+    if sort:
+        network.reorder(shares(network).argsort(descending=True, stable=True))
+
+
+def _turned(network: TopicNetwork, means: Tensor, documents: Any) -> Tensor:
+    """Read the topics in the directions with the most coherent words; the intensities there."""
+    centre, best = network.decoder.centre, _split_coherence(means, documents)
+    before, found = network.reading.clone(), means
+    for rotation in document_rotations(means):
+        turned = (means - centre) @ rotation + centre
+        coherence = _split_coherence(turned, documents)
+        if coherence > best:
+            network.reading.copy_(before @ rotation)
+            best, found = coherence, turned
+    return found
+
+
+def _scores(means: Tensor, documents: Any) -> Tensor:
+    return torch.from_numpy(rank_words((means - means.median(0).values).cpu().numpy(), documents))
+
+
+def _first(scores: Tensor) -> list[list[int]]:
+    """The first words of each topic, by columns; only those that tell something of it.
+
+    A theme may have fewer than ten words: others are never seen with them.
+    """
+    values, columns = scores.topk(min(_WORDS, scores.shape[1]), -1)
+    return [row[value > 0].tolist() for row, value in zip(columns, values, strict=True)]
+
+
+def _split_coherence(means: Tensor, documents: Any) -> float:
+    """The NPMI, in every other document, of words that were ranked in the ones between.
+
+    What is beyond that of fillers is summed over the pairs of words of topics that tell documents
+    apart.
+    """
+    if len(means) < 2:
+        return 0.0
+    words = _first(_scores(means[::2], documents[::2]))
+    pairs = [len(topic) * (len(topic) - 1) for topic in words]
+    found = (npmi(words, documents[1::2]) - _LEAST_MARGIN) * pairs
+    variances = means.var(0)
+    return float(found[(variances >= _LEAST_SHARE * variances.mean()).cpu().numpy()].sum())
+
+
+def _effects(network: TopicNetwork) -> Tensor:
+    """How much a unit of each topic moves the words' logits, ``(D,)``."""
+    topics, common = network.topics(), network.decoder.bias.detach().softmax(-1)
+    return (topics - (topics @ common).unsqueeze(-1)).square().matmul(common).sqrt()
+
+
+def shares(network: TopicNetwork) -> Tensor:
+    """Each topic's part of what tells documents apart, ``(D,)``; they sum to one."""
+    variances = (network.deviation * _effects(network)).square()
+    return variances / variances.sum().clamp_min(torch.finfo(variances.dtype).tiny)
+
+
+def excess(network: TopicNetwork, intensities: Tensor) -> Tensor:
+    """How many deviations of the prior each intensity ``(B, D)`` is above its topic's usual one."""
+    return (intensities - network.usual) / network.decoder.scale
+
+
+def notes(network: TopicNetwork) -> list[str]:
+    """What to know of each topic: inactive, incoherent, or nothing."""
+    still = network.deviation.square() < _LEAST_VARIANCE * network.decoder.scale**2
+    inactive = still | (shares(network) < _LEAST_SHARE / len(still))
+    loose = network.coherence - network.chance < _LEAST_MARGIN
+    return [
+        "inactive" if idle else "incoherent" if vague else ""
+        for idle, vague in zip(inactive.tolist(), loose.tolist(), strict=True)
+    ]
+
+
+def proportions_of(network: TopicNetwork, intensities: Tensor) -> Tensor:
+    """What of each document is about each topic, ``(B, D)``; rows sum to one.
+
+    By how much topics rise above their usual intensities, times what a unit of each does to the
+    words; a rise below half a deviation is none. Where no topic rises, all are equal.
+    """
+    above = excess(network, intensities)
+    risen = above.where(above > _NOISE, 0.0) * _effects(network)
+    total = risen.sum(-1, keepdim=True)
+    return (risen / total).where(total > 0, 1 / risen.shape[-1])
+
+
+def strongest_topics(
+    network: TopicNetwork, intensities: Tensor, top: int = 3, least: float = 1.5
+) -> list[list[tuple[int, float]]]:
+    """For each document the active topics that rise by ``least`` deviations, and by how many.
+
+    Those come first whose rise does most to the words.
+    """
+    above = excess(network, intensities)
+    above[:, [k for k, note in enumerate(notes(network)) if note == "inactive"]] = -torch.inf
+    order = (above * _effects(network)).where(above >= least, -torch.inf)
+    topics = order.topk(min(top, above.shape[-1]), -1).indices
+    values = above.gather(-1, topics)
+    return [
+        [(topic, value) for topic, value in zip(*row, strict=True) if value >= least]
+        for row in zip(topics.tolist(), values.tolist(), strict=True)
+    ]

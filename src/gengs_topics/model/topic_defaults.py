@@ -1,0 +1,39 @@
+"""The settings of a topic model where nobody says otherwise, in one place.
+
+``gengs_topics.TopicModel``, ``gengs topics fit`` and ``gengs nvpdef`` have the same defaults, which
+did best on held-out documents (``results/topics``). The commands' help shows them without torch.
+"""
+
+from __future__ import annotations
+
+__all__ = ["DEFAULTS", "TopicDefaults"]
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .layers import PosteriorFamily
+    from .nvpdef import Stack
+    from .word_decoder import WordLaw
+
+
+@dataclass(frozen=True)
+class TopicDefaults:
+    """What a topic model is made and trained with where nobody says otherwise."""
+
+    topics: int = 50
+    rate: float = 10.0
+    level: int = 30
+    posterior: PosteriorFamily = "tilted"
+    stack: Stack = "generative"
+    words: WordLaw = "urn"
+    gradient: str = "MidCDF(2)"
+    hidden: tuple[int, ...] = (500,)
+    weight_decay: float | None = None  # by the length of the documents
+    topic_penalty: float = 1.0
+    batch_size: int = 64
+    learning_rate: float = 2e-3
+    epochs: int = 12  # of 20 Newsgroups, as default_passes has them
+
+
+DEFAULTS = TopicDefaults()
