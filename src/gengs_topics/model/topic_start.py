@@ -29,7 +29,6 @@ import torch
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfTransformer
-from torch import Tensor
 
 _DOCUMENTS = 4_000
 """At most so many are looked at, spread evenly over the corpus."""
@@ -53,8 +52,10 @@ def theme_words(documents: Any, topics: int, seed: int) -> Any:
     votes = 1 / _sums_of_cosines(weights)
     voting = scipy.sparse.diags_array(np.sqrt(votes / votes.mean())) @ weights
     best, found = np.inf, None
-    for start in range(_STARTS if counts.shape[0]<1000 else 1):
-        nmf = NMF(topics, init="random" if start else "nndsvda", random_state=seed, max_iter=_ITERATIONS)
+    for start in range(_STARTS if counts.shape[0] < 1000 else 1):
+        nmf = NMF(
+            topics, init="random" if start else "nndsvda", random_state=seed, max_iter=_ITERATIONS
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             nmf.fit(voting)
@@ -62,7 +63,7 @@ def theme_words(documents: Any, topics: int, seed: int) -> Any:
             best, found = nmf.reconstruction_err_, nmf
     theta = found.transform(weights)  # (M, K)
     theta = theta / np.maximum(theta.sum(1, keepdims=True), 1e-12)
-    theta = theta ** 2
+    theta = theta**2
     lengths = np.asarray(counts.sum(1)).ravel()
     shares = scipy.sparse.diags_array(1 / lengths) @ counts
     words = (shares.T @ (theta * votes[:, None])).T

@@ -156,6 +156,7 @@ class VarimaxRotation:
         """One training step is done."""
         self.done += 1
         import os
+
         if self.done == self.at and os.environ.get("GS_TURN", "1") == "1":
             rotate_topics(self.model, self.optimizer)
 
