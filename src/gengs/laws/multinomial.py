@@ -130,12 +130,19 @@ class MultinomialLaw(Law):
         inner = self.q._categorical
         return inner.probs == 0 if was_given(inner, "probs") else None
 
+    def draw(self, shape: torch.Size) -> Tensor:
+        logits = self.q._categorical.logits.detach()
+        if logits.dtype.itemsize >= 4:
+            return super().draw(shape)
+        # half precision cannot hold the counts
+        return Multinomial(self.q.total_count, logits=widen(logits)).sample(shape)
+
     def attach(self, z: Tensor) -> Tensor:
         inner = self.q._categorical
-        n = inner.logits.new_tensor(float(self.q.total_count))
+        n = z.new_tensor(float(self.q.total_count))
         if was_given(inner, "logits"):
-            return attach_counts(z, n, logits=inner.logits)
-        return attach_counts(z, n, probs=inner.probs)
+            return attach_counts(z, n, logits=widen(inner.logits))
+        return attach_counts(z, n, probs=widen(inner.probs))
 
     def rsample(
         self, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
