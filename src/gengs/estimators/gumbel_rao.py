@@ -75,9 +75,9 @@ class GumbelRao(Pathwise):
         tau, law = temperature_now(self.temperature), factors.finite
         winner = law.sample_index(shape)  # (S, *batch, *factors)
         if isinstance(tau, float) and is_eager(law.logits):
-            # a seed of its own: the same gradient whenever it is asked for again
-            seed = int(torch.randint(2**62, (), device="cpu"))
-            weights: Tensor = _Averaged.apply(law.logits, winner, tau, self.inner, seed)
+            # noise of its own: the same gradient whenever it is asked for again
+            state = _generator_state(law.logits.device)
+            weights: Tensor = _Averaged.apply(law.logits, winner, tau, self.inner, state)
         else:
             weights = self._weights(law.logits, winner, tau)
         return attach(law.at(winner), law.mix(weights, fixed_atoms=True))
@@ -100,17 +100,18 @@ class _Averaged(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, logits: Tensor, winner: Tensor, tau: float, inner: int, seed: int
+        ctx: Any, logits: Tensor, winner: Tensor, tau: float, inner: int, state: Tensor
     ) -> Tensor:
         ctx.save_for_backward(logits, winner)
-        ctx.settings = tau, inner, seed
+        ctx.settings = tau, inner, state
         return logits.new_zeros(()).expand(*winner.shape, logits.shape[-1])
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         logits, winner = ctx.saved_tensors
-        tau, inner, seed = ctx.settings
-        noise = torch.Generator(logits.device).manual_seed(seed)
+        tau, inner, state = ctx.settings
+        noise = torch.Generator(logits.device)
+        noise.set_state(state)
         n = logits.shape[-1]
         table = logits.expand_as(grad).reshape(-1, n)
         few = max(1, (_ON_CPU if grad.device.type == "cpu" else _ON_DEVICE) // n)
@@ -130,6 +131,14 @@ class _Averaged(torch.autograd.Function):
             pulled.append(total / (tau * inner))
         gradient = torch.cat(pulled).view_as(grad) if pulled else torch.zeros_like(grad)
         return gradient.sum_to_size(logits.shape), None, None, None, None
+
+
+def _generator_state(device: torch.device) -> Tensor:
+    """The state of the device's generator, which then goes on: no number of it is read."""
+    owner = torch if device.type == "cpu" else torch.get_device_module(device)
+    state: Tensor = owner.get_rng_state()
+    torch.rand((), device=device)
+    return state
 
 
 _ON_CPU, _ON_DEVICE = 2**16, 2**24

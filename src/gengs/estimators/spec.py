@@ -16,7 +16,8 @@ from torch.distributions import Distribution
 
 from ..distributions import Spec  # whose module registers every record
 from ..laws.law import records
-from . import ALL, Estimator
+from .base import Estimator
+from .catalogue import ALL
 
 
 def parse_call(text: str) -> tuple[str, list[Any], dict[str, Any]]:

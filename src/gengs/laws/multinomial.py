@@ -32,9 +32,9 @@ from ..numerics.gumbel_softmax import Temperature
 from ..numerics.tails import safe_log, times, was_given, widen
 from ..numerics.tracing import require_memory
 from ..tables.finite import Finite
-from ..tables.kl import categorical_kl, require_record
+from ..tables.kl import categorical_kl
 from .boxes import attach_counts, move_ball
-from .law import Law, register
+from .law import Law, law_of, register
 from .relaxed_multinomial import relax_multinomial
 
 MOST_OUTCOMES = 100_000
@@ -131,18 +131,18 @@ class MultinomialLaw(Law):
         return inner.probs == 0 if was_given(inner, "probs") else None
 
     def draw(self, shape: torch.Size) -> Tensor:
-        logits = self.q._categorical.logits.detach()
-        if logits.dtype.itemsize >= 4:
-            return super().draw(shape)
-        # half precision cannot hold the counts
-        return Multinomial(self.q.total_count, logits=widen(logits)).sample(shape)
+        inner = self.q._categorical
+        if inner.logits.dtype.itemsize < 4:  # counts in half precision round
+            probs, total = multinomial_probs(self.q)[0].detach(), self.q.total_count
+            return Multinomial(total, probs, validate_args=False).sample(shape)
+        return super().draw(shape)
 
     def attach(self, z: Tensor) -> Tensor:
         inner = self.q._categorical
-        n = z.new_tensor(float(self.q.total_count))
+        n = inner.logits.new_tensor(float(self.q.total_count))
         if was_given(inner, "logits"):
-            return attach_counts(z, n, logits=widen(inner.logits))
-        return attach_counts(z, n, probs=widen(inner.probs))
+            return attach_counts(z, n, logits=inner.logits)
+        return attach_counts(z, n, probs=inner.probs)
 
     def rsample(
         self, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
@@ -162,11 +162,16 @@ class MultinomialLaw(Law):
 
 @register_kl(Multinomial, Multinomial)
 def _kl(q: Multinomial, p: Multinomial) -> Tensor:
-    require_record(q, MultinomialLaw)
-    require_record(p, MultinomialLaw)
     if q.total_count != p.total_count:
         raise ValueError(
             "kl_divergence of two Multinomials expects equal total_count, but got "
             f"{q.total_count} and {p.total_count}."
         )
+    if not all(type(law_of(law)) is MultinomialLaw for law in (q, p)):
+        for law in (q, p):
+            law_of(law).require_pmf()
+        atoms, _ = enumerate_multinomial(q)
+        shape = (len(atoms), *[1] * len(q.batch_shape), atoms.shape[-1])
+        log_q, log_p = (law.log_prob(atoms.reshape(shape)).movedim(0, -1) for law in (q, p))
+        return categorical_kl(log_q, log_p)
     return q.total_count * categorical_kl(multinomial_probs(q)[1], multinomial_probs(p)[1])

@@ -7,7 +7,7 @@ the paper). It is the divergence of the *discrete* laws: with relaxed samples, t
 part of is not a bound.
 """
 
-__all__ = ["categorical_kl", "divergence", "log_difference", "require_record"]
+__all__ = ["categorical_kl", "divergence", "divergence_by_tables", "log_difference"]
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from torch.distributions import Distribution
 from torch.distributions.kl import _KL_REGISTRY, kl_divergence, register_kl
 from torch.nn.functional import threshold
 
-from ..laws.law import law_of
+from ..laws.law import Law, law_of
 from ..numerics.tracing import any_of
 from .finite import Finite
 
@@ -46,23 +46,25 @@ def _finite_any(q: Finite, p: Distribution) -> Tensor:
             "kl_divergence of a Finite with vector atoms needs a Finite on the same atoms."
         )
     record = law_of(p)
-    if not record.has_pmf:
-        require_record(p, type(None))
+    record.require_pmf()
     return categorical_kl(q.logits, record.log_pmf(q.atoms))
 
 
-def require_record(law: Distribution, kind: type) -> None:
-    """Raise a ``NotImplementedError`` for a subclass that is another distribution than its parent.
+def divergence_by_tables(q: Distribution, p: Distribution, known: type[Law]) -> Tensor | None:
+    """The divergence of two laws of one family, where a closed form is not theirs.
 
     Args:
-        law: The distribution.
-        kind: The record of the distributions whose formula is known.
+        q: The law whose expectation is taken.
+        p: The other one.
+        known: The record that has the closed form; ``None`` is returned where it is both laws'.
     """
-    if not isinstance(law_of(law), kind):
-        raise NotImplementedError(
-            f"kl_divergence knows no formula for {type(law).__name__}, which has a sample() or a "
-            "log_prob of its own; truncate both distributions to the same atoms."
-        )
+    ours, theirs = law_of(q), law_of(p)
+    if type(ours) is known and type(theirs) is known:
+        return None
+    ours.require_pmf()
+    theirs.require_pmf()
+    table = ours.table(1e-9)
+    return categorical_kl(table.logits, theirs.log_pmf(table.atoms))
 
 
 def categorical_kl(log_q: Tensor, log_p: Tensor) -> Tensor:

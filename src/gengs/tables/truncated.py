@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution
+from torch.distributions import Distribution, constraints
 from torch.types import _size
 
 from ..laws.pmf import PMF
@@ -145,6 +145,11 @@ def _refuse_moving_mass(q: Distribution, logits: Tensor) -> None:
 
     A table's gradient is right only if its probabilities keep their sum as parameters move.
     """
+    simplices = {  # whose entries move against each other only
+        id(tensor)
+        for law, name, tensor in tensors_of(q)
+        if law.arg_constraints.get(name) is constraints.simplex
+    }
     learned = [tensor for _, _, tensor in tensors_of(q) if tensor.requires_grad]
     if not learned or not logits.requires_grad or not is_eager(logits, *learned):
         return
@@ -154,11 +159,11 @@ def _refuse_moving_mass(q: Distribution, logits: Tensor) -> None:
     slopes = torch.autograd.grad(
         total, learned, weights.to(total.dtype), retain_graph=True, allow_unused=True
     )
-    moves = [
-        (slope.abs() * tensor.detach().abs().clamp_min(1e-3) > 0.05).any()
-        for slope, tensor in zip(slopes, learned, strict=True)
-        if slope is not None
-    ]
+    moves = []
+    for slope, tensor in zip(slopes, learned, strict=True):
+        if slope is not None:
+            along = slope - slope.mean(-1, keepdim=True) if id(tensor) in simplices else slope
+            moves.append((along.abs() * tensor.detach().abs().clamp_min(1e-3) > 0.05).any())
     if moves and any_of(*moves):
         raise ValueError(
             f"the probabilities of {type(q).__name__} have a total that changes with a parameter, "
