@@ -65,9 +65,7 @@ def test_unbiased(estimator, law):
 @laws
 def test_several_swaps_of_one_draw_vary_less(law):
     torch.manual_seed(0)
-    few, many = (
-        gradients(gengs.FiniteDifference(coordinates=c), law).var(0).sum() for c in (1, 8)
-    )
+    few, many = (gradients(gengs.FiniteDifference(coordinates=c), law).var(0).sum() for c in (1, 8))
     assert many < few / 2
 
 
