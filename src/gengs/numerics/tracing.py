@@ -41,7 +41,7 @@ _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 
 def is_traced() -> bool:
     """Whether ``torch.compile`` or ``torch.jit.trace`` is reading this code."""
-    return torch.compiler.is_compiling() or torch.jit.is_tracing()
+    return torch.compiler.is_compiling() or bool(torch.jit.is_tracing())  # type: ignore[attr-defined]
 
 
 def validates(validate_args: bool | None) -> bool:
