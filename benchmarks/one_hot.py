@@ -55,7 +55,7 @@ def peak(step: Callable[[], None]) -> float:
         activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
     ) as profile:
         step()
-    results = profile.profiler.kineto_results  # type: ignore[union-attr]
+    results = profile.profiler.kineto_results
     changes = [(e.start_ns(), e.nbytes()) for e in results.events() if e.name() == "[memory]"]
     return max(accumulate(size for _, size in sorted(changes))) / 2**20
 

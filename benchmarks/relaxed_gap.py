@@ -136,8 +136,8 @@ def table(found: list[dict[str, object]]) -> str:
         f"| --- | ---: |{' ---: |' * (len(heads) + 1)}",
     ]
     for row in found:
-        cells = " | ".join(f"{value:.1f}" for value in row["relaxed"])  # type: ignore[attr-defined]
-        lines.append(f"| {row['prior']} | {row['end']} | {cells} | {row['exact']:.1f} |")
+        values = " | ".join(f"{x:.1f}" for x in row["relaxed"])  # type: ignore[attr-defined]
+        lines.append(f"| {row['prior']} | {row['end']} | {values} | {row['exact']:.1f} |")
     lines += [
         "",
         "| prior | trained to | paper | met by the trained model, read at "

@@ -190,6 +190,15 @@ class Law(PMF):
         """Exact draws in stratified pairs, ``(*shape, *batch)``, without a gradient."""
         return self.quantile(antithetic_uniforms(shape, self.batch_shape, self.like.device))
 
+    def require_pmf(self) -> None:
+        """Raise a ``TypeError`` where nothing is known of the probabilities of its draws."""
+        if not self.has_pmf:
+            raise TypeError(
+                f"{type(self.q).__name__} has a sample() of its own and no log_prob that belongs "
+                "to it, so nothing is known of its probabilities; give it one, or draw in a "
+                "gengs.differentiable() block, which follows the draws inside sample()."
+            )
+
     # ---------------------------------------------------------------------------------- estimators
 
     def log_prob(self, value: Tensor) -> Tensor:
