@@ -82,7 +82,7 @@ def errors(
     """Relative error and relative bias of every estimator that serves the law."""
     found = {}
     for make in ESTIMATORS:
-        settings = {"replicates": REPLICATES, "warm_up": WARM_UP, "seed": SEED}
+        settings = {"gradients": REPLICATES, "warm_up": WARM_UP, "seed": SEED}
         try:
             result = lab.measure(cost, law(), [make()], exact=exact, **settings)  # type: ignore[arg-type]
         except TypeError:  # it declines the law

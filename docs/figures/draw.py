@@ -137,7 +137,7 @@ def temperature_trade(c: Palette) -> Figure:
         lambda z: (z - 2.6).square(),
         q,
         [*(gengs.GenGS(tau) for tau in taus), *others],
-        replicates=40_000,
+        gradients=40_000,
     )
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()

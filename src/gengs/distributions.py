@@ -9,9 +9,11 @@ __all__ = [
     "Finite",
     "Law",
     "OneHot",
+    "PlackettLuce",
     "Relaxed",
     "Skellam",
     "Spec",
+    "Subset",
     "Truncated",
     "TruncationWarning",
     "Window",
@@ -33,10 +35,14 @@ from .laws import (  # noqa: F401 (each registers its record)
     negative_binomial,
     poisson,
     pyro_compounds,
+    ranking_law,
+    subset_law,
 )
 from .laws.law import Law, Spec, law_of, register
 from .laws.one_hot import OneHot
+from .laws.ranking import PlackettLuce
 from .laws.skellam import Skellam
+from .laws.subset import Subset
 from .tables import kl  # noqa: F401 (it registers its formulas)
 from .tables.finite import Finite
 from .tables.relaxed import Relaxed, gumbel_relax

@@ -35,8 +35,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from ..laws.law import law_of
 from ..numerics.gumbel import log_exponential
 from ..numerics.gumbel_softmax import check_temperature
+from ..numerics.tails import widen
 from ..numerics.tracing import inside_transform, inspectable, require_memory
 from ..tables.finite import Finite
 from .base import Pathwise, positive_integer
@@ -79,15 +81,15 @@ class ArrivalTimes(Pathwise):
         self.temperature, self.kind, self.arrivals = temperature, kind, arrivals
 
     def _draw(self, factors: Factors, shape: torch.Size) -> Tensor:
-        law = factors.law
-        rate = getattr(factors.record, "arrival_rate", None)
+        law = factors.given
+        rate: Tensor | None = getattr(law_of(law), "arrival_rate", None)
         if rate is None:
-            kind = "a law on finitely many atoms" if isinstance(law, Finite) else type(law).__name__
+            kind = type(law).__name__ + ", on finitely many atoms" * isinstance(law, Finite)
             raise TypeError(
                 f"ArrivalTimes counts the arrivals of a Poisson law, but `q` is {kind}; pass "
                 "torch's Poisson as it is, not truncated, or use GenGS, MidCDF or ReinMax."
             )
-        tau = float(temperature_now(self.temperature))
+        rate, tau = widen(rate), float(temperature_now(self.temperature))
         # past it an arrival counts as nothing (cubic), or as 1e-8 (sigmoid)
         horizon = 1 + tau * (1 if self.kind == "cubic" else 18)
         if self.arrivals is None:

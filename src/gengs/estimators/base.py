@@ -52,6 +52,8 @@ class Estimator(nn.Module, ABC):
     """Whether the expected gradient is exact."""
     needs_cost_gradient: ClassVar[bool] = False
     """Whether the cost must be differentiable in the values."""
+    handles_steps: bool = True
+    """Whether its gradient is right for a cost with steps (rounding, comparisons)."""
     learns: ClassVar[bool] = False
     """Whether it has parameters of its own."""
     objective: ClassVar[Literal["expectation", "multi-sample bound"]] = "expectation"
@@ -141,6 +143,7 @@ class Pathwise(Estimator):
 
     unbiased = False
     needs_cost_gradient = True
+    handles_steps = False
 
     def draw(self, law: Distribution, sample_shape: _size = torch.Size()) -> Tensor:
         """Draws that carry this estimator's gradient, ``(*sample, *batch, *event)``."""
@@ -154,7 +157,8 @@ class Pathwise(Estimator):
     def _draw(self, factors: Factors, shape: torch.Size) -> Tensor: ...
 
     def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor:
-        return cost.along(self._draw(factors, torch.Size([self.samples]))).mean(0)
+        draw = partial(self._draw, factors, torch.Size([self.samples]))
+        return cost.along(draw(), draw).mean(0)
 
 
 def positive_integer(owner: str, name: str, value: Any, least: int = 1) -> int:

@@ -38,11 +38,13 @@ class Factors:
 
     Attributes:
         law: The factors' law, of batch shape ``batch + factors``.
+        given: The same, as it was given: in half precision ``law`` is its table.
         batch: The shape of the result of an expectation.
         shape: The shape of one latent vector, in factors.
         event: The shape of one atom: empty for numbers.
         validate: Whether costs and gradients are checked.
-        doubts: What must not be true of the data, and the error or warning that says it.
+        doubts: What must not be true of the data, and the error or warning that says it, or
+            ``None`` if a closer look finds nothing.
     """
 
     def __init__(self, q: Distribution, owner: str, context: Tensor | None = None) -> None:
@@ -51,7 +53,7 @@ class Factors:
                 f"{owner}.expect expects a torch distribution as `q`, but got {type(q).__name__}."
             )
         self.validate = validates(vars(q).get("_validate_args"))
-        self.doubts: list[tuple[Tensor, Callable[[], Exception]]] = []
+        self.doubts: list[tuple[Tensor, Callable[[], Exception | None]]] = []
         factor_dims = 0
         while isinstance(q, Independent):
             factor_dims += q.reinterpreted_batch_ndims
@@ -59,10 +61,12 @@ class Factors:
             self.validate = self.validate and validates(vars(q).get("_validate_args"))
         # half precision cannot hold a count past 256 (bfloat16) or 2048: a table is wider
         half = any(t.is_floating_point() and t.dtype.itemsize < 4 for _, _, t in tensors_of(q))
-        self.law = law_of(q).table() if half else q
+        record = law_of(q)
+        self.given, self.law = q, record.table() if half and not record.wide_draws else q
         self.owner, self.context = owner, context
         cut = len(q.batch_shape) - factor_dims
-        self.batch, self.shape, self.event = q.batch_shape[:cut], q.batch_shape[cut:], q.event_shape
+        whole = torch.Size(q.batch_shape)  # other libraries' laws may have a tuple
+        self.batch, self.shape, self.event = whole[:cut], whole[cut:], q.event_shape
 
     @lazy_property
     def record(self) -> Law:
@@ -93,6 +97,8 @@ class Factors:
         for flag, word in self.doubts:
             if any_of(flag):
                 said = word()
+                if said is None:
+                    continue
                 if not isinstance(said, Warning):
                     raise said
                 warnings.warn(said, stacklevel=3)
@@ -120,7 +126,8 @@ class Factors:
 
     def refuse_learned_atoms(self) -> None:
         """Raise where the atoms require a gradient that the estimator does not have."""
-        if isinstance(self.law, Finite) and self.law.atoms.requires_grad:
+        atoms = vars(self.law).get("atoms")  # those of a one-hot law are made when asked for
+        if isinstance(self.law, Finite) and atoms is not None and atoms.requires_grad:
             raise TypeError(
                 f"{self.owner} does not differentiate with respect to atoms, but these require a "
                 "gradient; detach them, or use GenGS, MidCDF, RLOO or UnOrd."

@@ -89,7 +89,8 @@ count families and ordered categories; this library for the rest"
                 f"MidCDF expects weight=0.5 with `debias`, which measures the error of that rule, "
                 f"but got weight={weight!r}."
             )
-        self.unbiased, self.antithetic, self.weight = debias > 0, antithetic, weight
+        self.unbiased = self.handles_steps = debias > 0
+        self.antithetic, self.weight = antithetic, weight
 
     @property
     def evaluations(self) -> int:
@@ -102,15 +103,17 @@ count families and ordered categories; this library for the rest"
         return law.rsample(shape, bridge=not self.debias, antithetic=self.antithetic, **chosen)
 
     def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor:
+        if not self.debias:
+            return super()._estimate(cost, factors)
         law = factors.record
-        if self.debias and law.learned_total:
+        if law.learned_total:
             raise TypeError(
                 "MidCDF(debias=...) measures differences in the values, and knows none in "
                 "`total_count`, which requires a gradient here; use MidCDF()."
             )
         z = self._draw(factors, torch.Size([self.samples]))
         f = cost.along(z)
-        if not self.debias or not z.requires_grad:
+        if not z.requires_grad:
             return f.mean(0)
         (slope,) = torch.autograd.grad(f.sum(), z, retain_graph=True)
         edges = edges_of(law, z.detach(), factors.shape, self.debias, factors.validate)

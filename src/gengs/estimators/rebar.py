@@ -72,7 +72,7 @@ class REBAR(Estimator):
     paper_name = "REBAR"
     needs_cost_gradient = True
     learns = True
-    vmaps = compiles = False
+    vmaps = compiles = handles_steps = False
     always_shown: ClassVar[tuple[str, ...]] = ("temperature", "eta")
     needs = "any law, as a table of atoms"
     year = 2017
@@ -129,8 +129,16 @@ class REBAR(Estimator):
         self, cost: CheckedCost, factors: Factors, z: Tensor, keep_graph: bool
     ) -> tuple[Tensor, Tensor]:
         """The control variate ``(S, *batch)``, and its gradient with respect to ``z``."""
-        value = factors.finite.mix(soften(z, self.temperature.to(z.dtype)))
-        f, slope = cost.gradient(value, create_graph=keep_graph)
+
+        def relaxed(z: Tensor) -> Tensor:
+            return factors.finite.mix(soften(z, self.temperature.to(z.dtype)))
+
+        def redraw() -> Tensor:
+            table = factors.finite.logits.detach()
+            return relaxed(table - log_exponential(z.shape, table.dtype, table.device))
+
+        value = relaxed(z)
+        f, slope = cost.gradient(value, keep_graph, redraw)
         (slope,) = torch.autograd.grad(value, z, slope, create_graph=keep_graph)
         eta = self.eta.to(z.dtype)
         return eta * f, eta * slope

@@ -15,8 +15,9 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from ..distributions import Spec  # whose module registers every record
-from ..laws.law import records
-from . import ALL, Estimator
+from ..laws.law import law_of, records
+from .base import Estimator
+from .catalogue import ALL
 
 
 def parse_call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
@@ -90,7 +91,9 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
         raise ValueError(
             f"expected {head.lower()} with {spec.expects}, but got {_shown(text)}."
         ) from None
-    if float((law.mean + 10 * law.stddev).detach()) >= _LARGEST:  # a categorical has NaN
+    if not parameters:  # made of its numbers: scores for so many elements
+        parameters = {"logits": law.logits}  # type: ignore[attr-defined]
+    if not law.event_shape and _largest(law) >= _LARGEST:
         raise ValueError(
             f"the values of {_shown(text)} go beyond {_LARGEST:,}: above it, 32-bit numbers no "
             "longer tell one count from the next."
@@ -99,6 +102,12 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
 
 
 _LARGEST = 2**24
+
+
+def _largest(law: Distribution) -> float:
+    """About the largest value that will be drawn."""
+    centre, spread = law_of(law).centre_and_spread()
+    return float((centre + 10 * spread).max())
 
 
 def _shown(text: str) -> str:

@@ -2,6 +2,7 @@
 
 __all__ = ["refuse_settings_of_expect", "rsample", "weight_for"]
 
+import inspect
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.types import _size
 
-from ..distributions import law_of
+from ..distributions import law_of  # which registers every record
 from ..laws.inflow_weight import check_weight
 from ..laws.law import Law, base_of
 
@@ -95,11 +96,14 @@ def refuse_settings_of_expect(owner: str, by: Any) -> None:
 
     Args:
         owner: The function that was called, for the message.
-        by: An estimator, the library's or somebody's own.
+        by: An estimator, the library's or somebody's own, or ``None``.
     """
-    for name, default in (("samples", 1), ("debias", 0)):
-        value = getattr(by, name, default)
-        if value != default:
+    if not hasattr(by, "samples"):
+        return
+    defaults = inspect.signature(type(by)).parameters
+    for name in ("samples", "debias"):
+        value = getattr(by, name, None)
+        if name in defaults and value != defaults[name].default:
             kind = type(by).__name__
             raise TypeError(
                 f"{owner} makes one draw and never asks its cost, so it has no use for "

@@ -47,9 +47,22 @@ def edges_of(
         law: The record of the factors' distribution.
         z: The draws.
         factors: The shape of one latent vector, in factors.
-        coordinates: How many random factors move; all by default.
+        coordinates: How many random factors move; all by default. Beyond their number, factors
+            that have many neighbours (subsets, rankings) move several times.
         validate: Whether the record may read the draws to check them.
     """
+    turns = 1
+    if law.several_neighbours and coordinates is not None:
+        turns = max(1, coordinates // max(1, factors.numel()))
+    if turns > 1:  # each turn moves all factors, as if of more draws
+        many = z.expand(turns, *z.shape).flatten(0, 1)
+        moved = edges_of(law, many, factors, None, validate)
+
+        def by_turn(x: Tensor) -> Tensor:  # (F, turns·S, …) as (F·turns, S, …)
+            return x.unflatten(1, (turns, -1)).flatten(0, 1)
+
+        weight = by_turn(moved.weight) / turns
+        return Edges(by_turn(moved.there), by_turn(moved.step), weight)
     neighbour, weight = law.neighbour(z, validate)
     event = z.dim() - weight.dim()
     lead, many = weight.shape[: weight.dim() - len(factors)], factors.numel()

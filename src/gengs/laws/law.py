@@ -91,6 +91,12 @@ class Law(PMF):
 
     takes_weight: bool = False
     """Whether :meth:`rsample` takes ``weight``: of vectors between which all edges exist."""
+    wide_draws: bool = False
+    """Whether draws are wide enough where the parameters have half precision."""
+    several_neighbours: bool = False
+    """Whether a draw has many neighbours: asked again, :meth:`neighbour` gives another one."""
+    numbers: int | None = None
+    """How many numbers a draw and its gradient keep, where that is not about its table."""
     cuts_table: bool = False
     """Whether a truncation may cut it although it is a table already."""
 
@@ -183,6 +189,15 @@ class Law(PMF):
     def antithetic(self, shape: torch.Size) -> Tensor:
         """Exact draws in stratified pairs, ``(*shape, *batch)``, without a gradient."""
         return self.quantile(antithetic_uniforms(shape, self.batch_shape, self.like.device))
+
+    def require_pmf(self) -> None:
+        """Raise a ``TypeError`` where nothing is known of the probabilities of its draws."""
+        if not self.has_pmf:
+            raise TypeError(
+                f"{type(self.q).__name__} has a sample() of its own and no log_prob that belongs "
+                "to it, so nothing is known of its probabilities; give it one, or draw in a "
+                "gengs.differentiable() block, which follows the draws inside sample()."
+            )
 
     # ---------------------------------------------------------------------------------- estimators
 

@@ -27,7 +27,7 @@ from torch.distributions.kl import register_kl
 from ..numerics.attach import nonzero
 from ..numerics.tails import log_beta_tail, log_success_and_failure, times, widen
 from ..numerics.tracing import any_of, validates
-from ..tables.kl import log_difference
+from ..tables.kl import divergence_by_tables, log_difference
 from .law import Law, Spec, register
 from .line import Rates
 from .pmf import BoundaryExpansion
@@ -126,6 +126,7 @@ class NegativeBinomialLaw(Trials):
         k, r = k.double().where(inside, 0.0), self.total.masked_fill(none, 1.0)
         choose = torch.lgamma(r + k) - torch.lgamma(r) - torch.lgamma(k + 1)
         log_pmf = choose + times(k, self.logs[0]) + times(r, self.logs[1])
+        log_pmf = self._with_digits(log_pmf, k, r, -(k / r).log1p())  # the last trial fails
         return log_pmf.masked_fill(none, 0.0).where(inside & ~(none & (k > 0)), -torch.inf)
 
     def _log_at_least(self, a: Tensor, rare: bool) -> Tensor:
@@ -170,6 +171,9 @@ class NegativeBinomialLaw(Trials):
 
 @register_kl(NegativeBinomial, NegativeBinomial)
 def _kl(q: NegativeBinomial, p: NegativeBinomial) -> Tensor:
+    other = divergence_by_tables(q, p, NegativeBinomialLaw)
+    if other is not None:
+        return other
     if validates(vars(q).get("_validate_args")) and any_of(q.total_count != p.total_count):
         raise NotImplementedError(
             "kl_divergence of two NegativeBinomials has a closed form for equal `total_count` only;"

@@ -25,7 +25,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import OneHotCategorical
+from torch.distributions import Distribution, OneHotCategorical
+from torch.distributions.kl import kl_divergence, register_kl
 from torch.distributions.utils import lazy_property
 from torch.types import _size
 
@@ -37,7 +38,7 @@ from ..tables.finite import Finite
 from .boxes import move_ball
 from .finite_law import FiniteLaw
 from .inflow_weight import inflow_weight
-from .law import Law, register
+from .law import Law, law_of, register
 
 
 class OneHot(Finite):
@@ -209,6 +210,17 @@ class OneHotCategoricalLaw(_OneHotRules):
 
     def draw(self, shape: torch.Size) -> Tensor:
         return self.table().sample(shape).detach()
+
+
+@register_kl(OneHot, OneHotCategorical)
+@register_kl(OneHotCategorical, OneHot)
+def _between_both(q: Distribution, p: Distribution) -> Tensor:
+    records = law_of(q), law_of(p)
+    for record in records:
+        if not isinstance(record, _OneHotRules):
+            name = type(record.q).__name__
+            raise NotImplementedError(f"no divergence of a {name} from one-hot vectors is known.")
+    return kl_divergence(*(record.table() for record in records))
 
 
 def _normalised(probs: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from torch.distributions import Distribution, Poisson
 from torch.distributions.utils import lazy_property
 
 from ..numerics.poisson_tail import log_clipped_poisson, log_poisson_pmf, log_poisson_tail
+from ..numerics.saddle_point import log_poisson_digits
 from ..numerics.tails import widen
 from .law import Spec, register
 from .line import Line, Rates
@@ -23,7 +24,7 @@ from .pmf import BoundaryExpansion
 
 # exp(-60) is a rate of zero for every purpose, exp(60) more than any count
 _LOG_RATES = (-60.0, 60.0)
-_LARGEST = 2.0**62  # torch draws no count beyond 64-bit integers
+_LARGEST = 2.0**40  # beyond, torch's draws lose digits, and from 1e16 on have another variance
 
 
 @register(Poisson, "pyro.Poisson")
@@ -52,7 +53,7 @@ class PoissonLaw(Line):
             drawn = torch.poisson(rate.clamp_max(_LARGEST))
             # the same noise, standardised, around a rate that torch cannot draw at
             beyond = rate + (drawn - _LARGEST) * (rate / _LARGEST).sqrt()
-            return torch.where(rate > _LARGEST, beyond, drawn)
+            return torch.where(rate > _LARGEST, beyond.round(), drawn)
 
     @property
     def arrival_rate(self) -> Tensor:
@@ -68,6 +69,8 @@ class PoissonLaw(Line):
 
     def log_pmf(self, k: Tensor) -> Tensor:
         k = k.double().where(self.inside(k), -1.0)  # where 1/Γ(k + 1) is 0, as it should be
+        if self.rate.dtype == torch.float64:
+            return log_poisson_digits(k, self.rate)
         return log_poisson_pmf(k, self.rate.double()).to(self.rate.dtype)
 
     def log_clipped(self, k: Tensor, first: int | None) -> Tensor:

@@ -6,12 +6,14 @@ show), and the tails are incomplete beta functions (:mod:`gengs.numerics.tails`)
 
 __all__ = ["Trials"]
 
+import math
 from abc import abstractmethod
 
 import torch
 from torch import Tensor
 from torch.distributions.utils import lazy_property
 
+from ..numerics.saddle_point import log_split_digits
 from ..numerics.tails import (
     RARE,
     log1mexp,
@@ -21,6 +23,9 @@ from ..numerics.tails import (
     widen,
 )
 from .line import Line
+
+_MANY = 1024.0  # so many trials, and log-gammas cancel
+_HALF = -math.log(2)
 
 
 class Trials(Line):
@@ -69,6 +74,21 @@ class Trials(Line):
 
     def log_at_least(self, a: Tensor) -> Tensor:
         return self._log_at_least(a, rare=False).to(self.like.dtype)
+
+    def _with_digits(self, log_pmf: Tensor, k: Tensor, rest: Tensor, beside: Tensor) -> Tensor:
+        """``log_pmf`` of ``k`` successes and ``rest`` failures; all digits in ``float64``.
+
+        ``beside`` is what the log-PMF has beside the binomial's.
+        """
+        if self.like.dtype != torch.float64:
+            return log_pmf
+        log_p, log_1mp = self.logs
+        many = (k + rest >= _MANY) & (log_p > -torch.inf) & (log_1mp > -torch.inf)
+        held = (
+            x.where(many, low)
+            for x, low in ((k, 1.0), (rest, 1.0), (log_p, _HALF), (log_1mp, _HALF))
+        )
+        return torch.where(many, log_split_digits(*held) + beside, log_pmf)
 
     @abstractmethod
     def _log_pmf(self, k: Tensor) -> Tensor: ...

@@ -84,7 +84,7 @@ def contenders(config: Synthetic, names: Sequence[str]) -> list[Contender]:
         "RF*": "RLOO",
         # its division by a running standard deviation is a change of the step size, which Adam
         # undoes; left out, so that its gradients can be compared with the exact one
-        "NVIL": "NVIL(normalise=False)",
+        "NVIL": "NVIL",
         "MuProp": "MuProp",
         "VIMCO": f"VIMCO({k})",
         "DetRB": f"DetRB({k})",

@@ -163,6 +163,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         seed = int(check_random_state(settings_of(self).random_state).randint(2**31 - 1))
         with fold_rng(seed):
             self._build(counts.shape[1], starting_shares(counts, settings_of(self).weigh))
+            import os
+
+            if os.environ.get("GS_START", "1") == "1":
+                from .topic_start import start_topics
+
+                start_topics(self.network_, counts, seed)
         self.trainer_ = TopicFit(self.network_, seed)
 
     def _build(self, words: int, unigram: Tensor | None = None) -> None:

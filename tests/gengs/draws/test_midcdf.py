@@ -110,8 +110,8 @@ def test_the_bias_is_the_error_of_the_trapezoid_rule():
 
 
 def test_debiased_is_unbiased_on_everything():
-    check_estimator(MidCDF(debias=1), replicates=8_000)
-    check_estimator(MidCDF(samples=2, debias=3), replicates=4_000)
+    check_estimator(MidCDF(debias=1), gradients=8_000)
+    check_estimator(MidCDF(samples=2, debias=3), gradients=4_000)
 
 
 @pytest.mark.parametrize("name", ["Poisson", "Binomial", "NegativeBinomial, logits", "Geometric"])

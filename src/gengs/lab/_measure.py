@@ -20,7 +20,7 @@ Example:
     >>> from torch.distributions import Poisson
     >>> rate = torch.tensor(3.0, requires_grad=True)
     >>> result = measure(lambda z: (z - 2.6) ** 2, gengs.truncate(Poisson(rate), 12),
-    ...                  [gengs.RLOO(4), gengs.GenGS(0.5)], replicates=4000)
+    ...                  [gengs.RLOO(4), gengs.GenGS(0.5)], gradients=4000)
     >>> round(float(result.exact), 1), result["GenGS"].bias < -0.2
     (1.8, True)
 """
@@ -42,6 +42,7 @@ from ..estimators.base import Cost, Estimator
 from ..estimators.checked_cost import leads_to
 from ..estimators.exact import Exact
 from ..estimators.reinforce import RLOO
+from ..laws.law import law_of
 from .replicates import Replicates, leaves_of
 from .result import Measurement, Row, row_of
 
@@ -53,7 +54,7 @@ def measure(
     q: Distribution,
     estimators: Sequence[Estimator] | Estimator,
     *,
-    replicates: int = 10_000,
+    gradients: int = 10_000,
     exact: Tensor | None = None,
     warm_up: int = 0,
     vectorise: bool = True,
@@ -67,7 +68,7 @@ def measure(
         q: The law, built from tensors that require a gradient. All leaves it was built from are
             the parameters; the gradient is that of the sum over the batch.
         estimators: The estimators, in training mode; copies are measured, they stay as they are.
-        replicates: The number of independent gradients per estimator.
+        gradients: The number of independent gradients per estimator.
         exact: The exact gradient, where you know it: flattened over the parameters.
         warm_up: Steps in which an estimator with parts of its own (a baseline) may train them.
         vectorise: Whether replicates may run side by side.
@@ -76,8 +77,8 @@ def measure(
     parameters = leaves_of(q)
     if not parameters:
         raise ValueError("measure expects a law `q` built from tensors that require a gradient.")
-    if replicates < 2:
-        raise ValueError(f"measure expects at least two `replicates`, but got {replicates}.")
+    if gradients < 2:
+        raise ValueError(f"measure expects at least two `gradients`, but got {gradients}.")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if exact is None:
@@ -94,28 +95,28 @@ def measure(
         for given in [estimators] if isinstance(estimators, Estimator) else estimators:
             estimator = deepcopy(given).train()
             _warm_up(estimator, cost, q, warm_up)
-            gradients = independent_gradients(estimator, cost, q, replicates, vectorise)
+            found = independent_gradients(estimator, cost, q, gradients, vectorise)
             # under its name as given: not what it learns
-            row = row_of(given, gradients, exact, *_price(estimator, cost, q))
+            row = row_of(given, found, exact, *_price(estimator, cost, q))
             if estimator.objective != "expectation":
                 # it aims at another target: a distance would mislead
                 row = replace(row, bias=math.nan, bias_error=math.nan)
             rows.append(row)
-    return Measurement(tuple(rows), exact, source, replicates)
+    return Measurement(tuple(rows), exact, source, gradients)
 
 
 def independent_gradients(
-    estimator: Estimator, cost: Cost, q: Distribution, replicates: int, vectorise: bool = True
+    estimator: Estimator, cost: Cost, q: Distribution, number: int, vectorise: bool = True
 ) -> Tensor:
-    """Independent gradients, one per row: (replicates, number of parameters)."""
+    """Independent gradients, one per row: (number, parameters)."""
     parameters = leaves_of(q)
     if not vectorise:
-        return torch.stack([_gradient(estimator, cost, q, parameters) for _ in range(replicates)])
+        return torch.stack([_gradient(estimator, cost, q, parameters) for _ in range(number)])
     rows: list[Tensor] = []
     # side by side as many as keep a table of a few million entries
-    at_once = max(1, min(replicates, 2_000_000 // _table_size(q)))
-    for start in range(0, replicates, at_once):
-        now = min(at_once, replicates - start)
+    at_once = max(1, min(number, 2_000_000 // _table_size(q)))
+    for start in range(0, number, at_once):
+        now = min(at_once, number - start)
         copies = Replicates(q, now)
         value = estimator.expect(cost, copies.law).sum()
         if not rows and any(leads_to(value, parameter) for parameter in parameters):
@@ -168,14 +169,14 @@ def _price(estimator: Estimator, cost: Cost, q: Distribution) -> tuple[int, floa
 def _table_size(q: Distribution) -> int:
     while isinstance(q, Independent):
         q = q.base_dist
-    atoms = getattr(q, "num_atoms", None)
+    atoms = getattr(q, "num_atoms", law_of(q).numbers)
     if atoms is None:  # what a truncation on the way would keep
         try:
             atoms = 12 * float(q.stddev.detach().max()) + 32
         except (NotImplementedError, RuntimeError):  # no spread is known, or there is no element
             atoms = 1000  # a guess will do: it decides how many gradients are made at once
     atoms = atoms if math.isfinite(atoms) else 1000.0  # a Categorical has no mean
-    return max(q.batch_shape.numel() * int(atoms), 1)
+    return max(torch.Size(q.batch_shape).numel() * int(atoms), 1)
 
 
 def _gradient(
