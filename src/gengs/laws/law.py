@@ -156,7 +156,9 @@ class Law(PMF):
                 draws move between neighbours only, and so do the stages of a mixture.
             antithetic: Whether draws come in stratified pairs ``(u, 1 - u)``.
         """
-        return law_of(self.table()).rsample(shape, bridge=bridge, antithetic=antithetic)
+        if type(self).attach is Law.attach:
+            return law_of(self.table()).rsample(shape, bridge=bridge, antithetic=antithetic)
+        return self.attach(self.antithetic(shape) if antithetic else self.draw(shape))
 
     def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
         """One edge of each draw: the neighbour ``z'``, and the weight of ``f(z') - f(z)``.
@@ -168,8 +170,6 @@ class Law(PMF):
 
     def quantile(self, u: Tensor) -> Tensor:
         """The smallest integers with ``P(X <= k) >= u``, ``(*shape, *batch)``, by bisection."""
-        if self.q.event_shape:
-            raise TypeError(f"{type(self.q).__name__} draws vectors, and has no quantiles.")
         with torch.no_grad():
             target = u.log().reshape(-1, *self.batch_shape).movedim(0, -1)  # (*batch, S)
             centre, spread = self.centre_and_spread()
@@ -188,6 +188,11 @@ class Law(PMF):
 
     def antithetic(self, shape: torch.Size) -> Tensor:
         """Exact draws in stratified pairs, ``(*shape, *batch)``, without a gradient."""
+        if self.q.event_shape:
+            raise TypeError(
+                f"antithetic draws need an order of the values, and the vectors of "
+                f"{type(self.q).__name__} have none; draw independent ones."
+            )
         return self.quantile(antithetic_uniforms(shape, self.batch_shape, self.like.device))
 
     def require_pmf(self) -> None:

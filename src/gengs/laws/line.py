@@ -78,11 +78,6 @@ class Line(Law):
         pulls = [_mid(up, below) for up, below in self.rates.values()]
         return attach_gradient(pulls, z, *self.parameters)
 
-    def rsample(
-        self, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
-    ) -> Tensor:
-        return self.attach(self.antithetic(shape) if antithetic else self.draw(shape))
-
     def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
         if validate and any_of(z == z + 1):
             raise ValueError(

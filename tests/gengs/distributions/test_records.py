@@ -46,3 +46,24 @@ def test_names_on_the_command_line_are_used_once():
 def test_only_distributions_are_registered():
     with pytest.raises(TypeError, match="register expects classes of distributions, but got 3"):
         gengs.register(3)(gengs.Law)
+
+
+@pytest.mark.parametrize(
+    "q",
+    [
+        torch.distributions.Multinomial(3, torch.ones(3)),
+        gengs.Subset(2, logits=torch.zeros(4)),
+        gengs.PlackettLuce(logits=torch.zeros(4)),
+    ],
+    ids=lambda q: type(q).__name__,
+)
+def test_vectors_have_no_antithetic_draws(q):
+    with pytest.raises(TypeError, match=f"{type(q).__name__} have none; draw independent"):
+        gengs.rsample(q, (2,), antithetic=True)
+
+
+@pytest.mark.parametrize("law", [law for law in LAWS if law.scipy], ids=lambda law: law.name)
+def test_quantiles_are_scipys(law):
+    u = torch.linspace(0.003, 0.997, 41, dtype=torch.float64)
+    record = gengs.law_of(law.build(*law.tensors(torch.float64)))
+    assert torch.equal(record.quantile(u), torch.from_numpy(law.reference.ppf(u.numpy())))
