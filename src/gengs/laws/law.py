@@ -169,22 +169,8 @@ class Law(PMF):
         return law_of(self.table()).neighbour(z, validate)
 
     def quantile(self, u: Tensor) -> Tensor:
-        """The smallest integers with ``P(X <= k) >= u``, ``(*shape, *batch)``, by bisection."""
-        with torch.no_grad():
-            target = u.log().reshape(-1, *self.batch_shape).movedim(0, -1)  # (*batch, S)
-            centre, spread = self.centre_and_spread()
-            # beyond 45 spreads lies less than any float64 uniform can reach, for laws with a spread
-            reach = 45 * spread + 100
-            low, high = (centre - reach).expand_as(target), (centre + reach).expand_as(target)
-            if self.lower is not None:
-                low = low.clamp_min(self.lower - 1.0)
-            if self.upper is not None:
-                high = high.minimum(self.upper.to(high))
-            for _ in range(64):
-                middle = ((low + high) / 2).floor()
-                enough = self.log_at_most(middle) >= target
-                low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
-            return high.movedim(-1, 0).reshape(u.shape).to(self.like.dtype)
+        """The smallest values with ``P(X <= k) >= u``, ``(*shape, *batch)``; of its table."""
+        return self.table(1e-9).icdf(u).detach()
 
     def antithetic(self, shape: torch.Size) -> Tensor:
         """Exact draws in stratified pairs, ``(*shape, *batch)``, without a gradient."""

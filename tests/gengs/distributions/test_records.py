@@ -1,6 +1,7 @@
 """Every record against enumeration: the mid rule and the differences, in every parameter."""
 
 import pytest
+import scipy.stats
 import torch
 from laws import LAWS
 from torch.distributions import Poisson
@@ -67,3 +68,10 @@ def test_quantiles_are_scipys(law):
     u = torch.linspace(0.003, 0.997, 41, dtype=torch.float64)
     record = gengs.law_of(law.build(*law.tensors(torch.float64)))
     assert torch.equal(record.quantile(u), torch.from_numpy(law.reference.ppf(u.numpy())))
+
+
+def test_quantiles_of_a_heavy_tail():
+    r, p = torch.tensor(0.01, dtype=torch.float64), torch.tensor(0.99, dtype=torch.float64)
+    u = torch.tensor([0.5, 0.97, 0.999, 1 - 1e-9], dtype=torch.float64)
+    found = gengs.law_of(torch.distributions.NegativeBinomial(r, p)).quantile(u)
+    assert torch.equal(found, torch.from_numpy(scipy.stats.nbinom(0.01, 0.01).ppf(u.numpy())))
