@@ -93,7 +93,8 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
         ) from None
     if not parameters:  # made of its numbers: scores for so many elements
         parameters = {"logits": law.logits}  # type: ignore[attr-defined]
-    if not law.event_shape and _largest(law) >= _LARGEST:
+    finite = all(bool(value.isfinite().all()) for value in tensors.values())  # 1e308 in 32 bits
+    if not law.event_shape and not (finite and _largest(law) < _LARGEST):
         raise ValueError(
             f"the values of {_shown(text)} go beyond {_LARGEST:,}: above it, 32-bit numbers no "
             "longer tell one count from the next."
