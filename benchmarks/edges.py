@@ -90,7 +90,7 @@ def cells(name: str, case: Any, replicates: int) -> list[tuple[str, str, str | N
     relaxed = name in ("GenGS", "IGR", "ArrivalTimes")
     samples = Answer(gradients={"value": answer.values.reshape(-1)})
     wrong = complaint(samples, (0.0, {"value": np.array(value)}), 0.3 if relaxed else 0.0, 1e-3)
-    out = [("value", *_aim(False, False))]
+    out = [("value", *_verdict(wrong, False, False))]
     for part, truth in gradients.items():
         found = answer.gradients[part]
         wrong = complaint(answer, (value, {part: truth}), bias, 1e-5)
