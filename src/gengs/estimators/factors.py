@@ -65,7 +65,8 @@ class Factors:
         self.given, self.law = q, record.table() if half and not record.wide_draws else q
         self.owner, self.context = owner, context
         cut = len(q.batch_shape) - factor_dims
-        self.batch, self.shape, self.event = q.batch_shape[:cut], q.batch_shape[cut:], q.event_shape
+        whole = torch.Size(q.batch_shape)  # other libraries' laws may have a tuple
+        self.batch, self.shape, self.event = whole[:cut], whole[cut:], q.event_shape
 
     @lazy_property
     def record(self) -> Law:

@@ -53,6 +53,10 @@ class NVIL(Estimator):
     or else the law's own mean.
     """
 
+    mean: Tensor
+    variance: Tensor
+    calls: Tensor
+
     paper_name = "NVIL"
     learns = True
     vmaps = False
@@ -75,9 +79,9 @@ class NVIL(Estimator):
             raise ValueError(f"NVIL expects a `decay` in [0, 1), got {decay!r}.")
         self.baseline, self.normalise, self.decay = baseline, normalise, decay
         self.unbiased = not normalise
-        self.mean: Tensor = nn.Buffer(torch.zeros(()))
-        self.variance: Tensor = nn.Buffer(torch.zeros(()))
-        self.calls: Tensor = nn.Buffer(torch.zeros((), dtype=torch.long))
+        self.register_buffer("mean", torch.zeros(()))  # nn.Buffer is of torch 2.5
+        self.register_buffer("variance", torch.zeros(()))
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
 
     def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor:
         if inside_transform():

@@ -78,7 +78,7 @@ def rsample(
     return drawn
 
 
-def weight_for(owner: str, record: Law, weight: float | None) -> dict[str, float]:
+def weight_for(owner: str, record: Law, weight: float | None) -> dict[str, Any]:
     """The argument ``weight`` of a record's ``rsample``, where it was given and applies."""
     if weight is None:
         return {}

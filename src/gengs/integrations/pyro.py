@@ -61,6 +61,17 @@ class PyroFinite(CoreFinite, TorchDistributionMixin):  # type: ignore[misc]
 
     event_dim: int = 0  # an attribute of the law itself; Pyro's is a read-only property
 
+    @staticmethod
+    def infer_shapes(  # type: ignore[override]
+        atoms: _size, logits: _size | None = None, probs: _size | None = None, event_dim: int = 0
+    ) -> tuple[torch.Size, torch.Size]:
+        """The batch and the event shape, from the shapes of the arguments."""
+        table = logits if probs is None else probs
+        if table is None:
+            raise ValueError("infer_shapes of a Finite expects the shape of `logits` or `probs`.")
+        batch, event = atoms[: len(atoms) - 1 - event_dim], atoms[len(atoms) - event_dim :]
+        return torch.broadcast_shapes(batch, table[:-1]), torch.Size(event)
+
     def log_prob(self, value: Tensor) -> Tensor:
         return _honest(super().log_prob(value), value, self)
 
@@ -116,6 +127,14 @@ class MidCDFLaw(TorchDistribution):
 
     arg_constraints: dict[str, constraints.Constraint] = {}
     has_rsample = True
+
+    @staticmethod
+    def infer_shapes(**shapes: _size) -> Any:
+        """Unknown: the argument is a distribution, and no tensor."""
+        raise NotImplementedError(
+            "MidCDFLaw is made of a distribution, whose shapes are its own: call infer_shapes of "
+            "its class."
+        )
 
     def __init__(
         self, law: Distribution, validate_args: bool | None = None, *, by: Any = None

@@ -176,7 +176,7 @@ def _table_size(q: Distribution) -> int:
         except (NotImplementedError, RuntimeError):  # no spread is known, or there is no element
             atoms = 1000  # a guess will do: it decides how many gradients are made at once
     atoms = atoms if math.isfinite(atoms) else 1000.0  # a Categorical has no mean
-    return max(q.batch_shape.numel() * int(atoms), 1)
+    return max(torch.Size(q.batch_shape).numel() * int(atoms), 1)
 
 
 def _gradient(

@@ -5,32 +5,39 @@ up to an error that is measured: central differences at :math:`h` and :math:`2h`
 random numbers on both sides, combined as :math:`(4 D_h - D_{2h}) / 3`, whose error is of order
 :math:`h^4`; their spread over independent batches is the standard error.
 
+The result ends with a verdict, and with the rule to take: the one that needs the least time for a
+given error, among those in which no bias was found.
+
 Example:
     >>> import gengs
     >>> def simulate(theta, replicates):
     ...     born = torch.poisson(theta[0].expand(replicates))
-    ...     return torch.binomial(born, theta[1].expand(replicates))
+    ...     return torch.binomial(born, theta[1].expand(replicates)).square()  # the cost
     >>> theta = torch.tensor([40.0, 0.3], requires_grad=True)
-    >>> result = measure_program(simulate, theta, torch.square, [gengs.MidCDF(), gengs.RLOO()],
-    ...                          gradients=50, reference=20_000)
+    >>> result = measure_program(simulate, theta, gradients=50, reference=20_000)
     >>> result["MidCDF"].variance < result["RLOO"].variance
+    True
+    >>> result.recommended in ("MidCDF", "FittedScore")
     True
 """
 
-__all__ = ["measure_program"]
+from __future__ import annotations
+
+__all__ = ["ProgramMeasurement", "measure_program"]
 
 import inspect
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..estimators import Estimator, MidCDF
-from ..programs import CutGradientWarning, differentiable
+from ..estimators import RLOO, MidCDF
+from ..programs import FittedScore, ProgramWarning, differentiable
 from .result import Measurement, Row, row_of
 
 _BATCHES = 20
@@ -40,8 +47,8 @@ _BATCHES = 20
 def measure_program(
     simulate: Callable[..., Any],
     theta: Tensor,
-    cost: Callable[[Any], Tensor],
-    by: Sequence[Estimator] | Estimator | None = None,
+    cost: Callable[[Any], Tensor] | None = None,
+    by: Any = None,
     *,
     replicates: int = 100,
     gradients: int = 200,
@@ -49,14 +56,16 @@ def measure_program(
     step: float = 0.05,
     exact: Tensor | None = None,
     seed: int = 0,
-) -> Measurement:
+) -> ProgramMeasurement:
     """Measure rules for the gradient of a program's mean cost.
 
     Args:
         simulate: The program: from ``theta`` and ``replicates=`` (if it takes that) to an outcome.
         theta: Its parameters.
-        cost: From the outcome to one number per replicate.
-        by: The rules, as for :func:`gengs.differentiable`; ``MidCDF()`` alone by default.
+        cost: From the outcome to one number per replicate; the outcome itself unless told
+            otherwise.
+        by: A rule or several, as for :func:`gengs.differentiable`; ``MidCDF()``, ``RLOO()`` and
+            ``FittedScore()`` by default.
         replicates: How many replicates one gradient averages over.
         gradients: The number of independent gradients per rule.
         reference: How many replicates each finite difference averages over.
@@ -67,14 +76,19 @@ def measure_program(
     """
     if gradients < 2:
         raise ValueError(f"measure_program expects at least two `gradients`, but got {gradients}.")
-    rules = [MidCDF()] if by is None else [by] if isinstance(by, Estimator) else list(by)
+    if by is None:
+        rules: list[Any] = [MidCDF(), RLOO(), FittedScore()]
+    else:
+        rules = list(by) if isinstance(by, Sequence) else [by]
     theta = theta.detach().clone().requires_grad_()
     takes = "replicates" in inspect.signature(simulate).parameters
 
     def costs(theta: Tensor, number: int) -> Tensor:
-        return cost(simulate(theta, replicates=number) if takes else simulate(theta))
+        outcome = simulate(theta, replicates=number) if takes else simulate(theta)
+        found: Tensor = outcome if cost is None else cost(outcome)
+        return found
 
-    def row(rule: Estimator, exact: Tensor) -> Row:
+    def row(rule: Any, exact: Tensor) -> Row:
         found, times = [], []
         with warnings.catch_warnings():
             for i in range(gradients):
@@ -88,7 +102,7 @@ def measure_program(
                 times.append(time.perf_counter() - start)
                 found.append(gradient.flatten().double())
                 if i == 0:  # once is enough
-                    warnings.simplefilter("ignore", CutGradientWarning)
+                    warnings.simplefilter("ignore", ProgramWarning)
         price = replicates, 1e3 * median(times)
         return row_of(rule, torch.stack(found), exact, *price, error**2)
 
@@ -100,7 +114,42 @@ def measure_program(
             source = f"finite differences of {reference:,} simulations each, s.e. {error:.2g}"
         exact = exact.detach().flatten().double()
         rows = [row(rule, exact) for rule in rules]
-    return Measurement(tuple(rows), exact, source, gradients)
+    return ProgramMeasurement(tuple(rows), exact, source, gradients)
+
+
+@dataclass(frozen=True)
+class ProgramMeasurement(Measurement):
+    """The rows of a measurement of rules for a program, with a verdict."""
+
+    @property
+    def recommended(self) -> str | None:
+        """The rule that needs the least time for a given error, of those without a bias."""
+        right = [row for row in self.rows if not _is_biased(row, float(self.exact.norm()))]
+        best = min(right, key=lambda row: row.variance * row.milliseconds, default=None)
+        return None if best is None else best.estimator
+
+    @property
+    def verdict(self) -> str:
+        """What is to be taken from it, in a sentence."""
+        size = float(self.exact.norm()) or 1.0
+        wrong = [
+            f"{row.estimator} is off by {abs(row.bias) / size:.0%} ± {row.bias_error / size:.0%}"
+            for row in self.rows
+            if _is_biased(row, size)
+        ]
+        vague = max((row.bias_error for row in self.rows), default=0.0) / size
+        found = "; ".join(wrong) or f"no bias was found (errors up to {vague:.0%} of the gradient)"
+        if self.recommended is None:
+            return f"{found}; no rule is right here: try gengs.FittedScore() or gengs.RLOO()."
+        return f"{found}; take by=gengs.{self.recommended.partition('(')[0]}()."
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n{self.verdict}"
+
+
+def _is_biased(row: Row, size: float) -> bool:
+    """Whether a bias of more than 2 % was found, beyond four standard errors."""
+    return abs(row.bias) > 4 * row.bias_error and abs(row.bias) > 0.02 * size
 
 
 def _finite_differences(

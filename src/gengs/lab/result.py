@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ..estimators.base import Estimator
 from .palette import full_decades, legend_handles, looks
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class Row:
 
 
 def row_of(
-    estimator: Estimator,
+    estimator: Any,
     gradients: Tensor,
     exact: Tensor,
     evaluations: int,

@@ -117,16 +117,6 @@ class SubsetLaw(Law):
     def attach(self, z: Tensor) -> Tensor:
         return attach_gradient(self.q, z)
 
-    def rsample(
-        self, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
-    ) -> Tensor:
-        if antithetic:
-            raise TypeError(
-                "antithetic draws need an order of the outcomes, and a Subset's have none; draw "
-                "independent ones."
-            )
-        return self.attach(self.draw(shape))
-
     def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
         there, weight = swaps(self.q, z, 1)
         return there.squeeze(0), weight.squeeze(0)

@@ -83,6 +83,9 @@ class Standardise(_WideBuffers):
         tensor([-2.,  0.,  1.])
     """
 
+    centre: Tensor
+    spread: Tensor
+
     def __init__(self, law: Distribution) -> None:
         super().__init__()
         try:
@@ -94,8 +97,8 @@ class Standardise(_WideBuffers):
                 f"the mean or the variance of the prior {law} is not known or infinite: pass "
                 "standardise=False, and the decoder sees the counts as they are."
             )
-        self.centre: Tensor = nn.Buffer(mean, persistent=False)
-        self.spread: Tensor = nn.Buffer(torch.where(spread > 0, spread, 1.0), persistent=False)
+        self.register_buffer("centre", mean, persistent=False)  # nn.Buffer is of torch 2.5
+        self.register_buffer("spread", torch.where(spread > 0, spread, 1.0), persistent=False)
 
     def forward(self, z: Tensor) -> Tensor:
         """Latents ``(*, D)`` in units of the law."""

@@ -81,7 +81,7 @@ class ByHand:
         ]
         said += [
             f"{place}: log_prob is multiplied by numbers without a gradient, as in REINFORCE by "
-            "hand, which counts beside the gradient of the block; give program.loss the cost itself."
+            "hand, which counts beside the block's gradient; give program.loss the cost itself."
             for place in sorted(set(self._weighted(cost)))
         ]
         return said

@@ -147,8 +147,8 @@ def _compare(path: Tensor, score: Tensor, program: Program) -> Check:
     elif off + 2 * noise > _VAGUE:
         agrees = None
         verdict = (
-            f"the score varies too much to tell whether the path is right: they differ by {off:.0%} "
-            f"± {noise:.0%} of the gradient; check with more replicates."
+            f"the score varies too much to tell whether the path is right: they differ by "
+            f"{off:.0%} ± {noise:.0%} of the gradient; check with more replicates."
         )
     else:
         agrees = True

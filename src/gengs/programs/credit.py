@@ -165,7 +165,7 @@ def _replicate_dim(
     if site.baseline and replicates > 1 and replicates in shape[1:]:
         other = 1 + shape[1:].index(replicates)
         raise ValueError(
-            f"{site.place}: {site.law} has shape {site.shape}, of which more than one dimension may "
+            f"{site.place}: {site.law} has shape {site.shape}, of which several dimensions may "
             f"count the {replicates} replicates; say which: gengs.differentiable(..., dim=0) or "
             f"dim={other}."
         )

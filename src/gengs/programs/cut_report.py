@@ -167,7 +167,7 @@ class CutReport:
                 yield f"{what}: part of the gradient ends; {_reasons(notes)}"
             if first.shared and first.scored:
                 yield (
-                    f"{what}: shared by all replicates, so that it has no baseline and varies more; "
+                    f"{what}: shared by all replicates, so it has no baseline and varies more; "
                     "if one of its dimensions counts them, say gengs.differentiable(..., dim=)."
                 )
         for file, line in sorted(self._uniforms):

@@ -50,6 +50,8 @@ from .sample_site import Site, by_line
 
 _FEW = 32
 """With fewer replicates there is nothing to fit: it is RLOO."""
+_FEW_STREAMS = 8
+"""So many numbers of one draw are looked at one by one; of more, their sum."""
 _CHUNK = 4_000_000
 """So many numbers of a table of features are made at a time."""
 
@@ -266,7 +268,7 @@ class Increments:
         self.rule.remember(self._key, self._memory, x, y)
         weights: list[Tensor] = []
         sizes = [table.shape[1] for table in self._features]
-        for i, stream in enumerate(self.streams):
+        for i in range(len(self.streams)):
             a = torch.empty_like(self._drift[i])
             for half, beta in zip((even, ~even), coefficients, strict=True):
                 part = beta.split(sizes)[i].reshape(-1, self._basis[i].shape[1])  # (J, K)
@@ -317,9 +319,11 @@ def _means(group: list[Site], dims: list[int]) -> tuple[Tensor, Tensor] | None:
 
 
 def _per_replicate(x: Tensor, dim: int) -> Tensor:
-    """``(T, ..., R, ..., C)`` to ``(T, R, C)``."""
+    """``(T, ..., R, ..., C)`` to ``(T, R, C)``: the sum over others, or each of a few of them."""
     x = x.movedim(dim, 1)
-    return x.flatten(2, -2).sum(2) if x.dim() > 3 else x
+    if x.dim() == 3:
+        return x
+    return x.flatten(2) if x[0, 0].numel() <= _FEW_STREAMS else x.flatten(2, -2).sum(2)
 
 
 def _cosines(visits: int, number: int) -> Tensor:

@@ -67,7 +67,7 @@ class LostParameters:
         """What is to be said of it."""
         return [
             f"{draw}: a parameter of {site.law} lost its gradient at {place} before this draw "
-            "(detach(), item(), float(), torch.tensor(...)), as far as one can see: its share of the "
-            "gradient is missing; keep it a tensor, with torch.stack in the place of torch.tensor."
+            "(detach(), item(), float(), torch.tensor(...)), as far as one can see: its share of "
+            "the gradient is missing; keep it a tensor (torch.stack in place of torch.tensor)."
             for (draw, place), site in self._notes.items()
         ]

@@ -84,18 +84,23 @@ class Noise:
         self, func: Any, name: str, args: Any, kwargs: dict[str, Any], result: Any
     ) -> None:
         """Random numbers were among the arguments of a function, and are in its result."""
-        if name in _REARRANGING and args and (seen := self._seen.get(args[0])) is not None:
-            if seen.uniform is not None and not self.used((*args[1:], *kwargs.values())):
-                index = seen.index
-                if index is None:
-                    index = torch.arange(seen.uniform.size).reshape(seen.uniform.shape)
-                if name not in ("double", "float", "to"):
-                    index = func(index, *args[1:], **kwargs)
-                parts = zip(tensors_in([result]), tensors_in([index]), strict=True)
-                for part, which in parts:
-                    self._seen[part] = _Seen(seen.uniform, which)
-                return
+        seen = self._seen.get(args[0]) if name in _REARRANGING and args else None
+        others = (*args[1:], *kwargs.values())
+        if seen is not None and seen.uniform is not None and not self.used(others):
+            index = seen.index
+            if index is None:
+                index = torch.arange(seen.uniform.size, device=args[0].device)
+                index = index.reshape(seen.uniform.shape)
+            if name not in ("double", "float", "to"):
+                index = func(index, *args[1:], **kwargs)
+            for part, which in zip(tensors_in([result]), tensors_in([index]), strict=True):
+                self._seen[part] = _Seen(seen.uniform, which)
+            return
         self.spoil(args[0] if name == "__setitem__" else result)
+
+    def any(self) -> bool:
+        """Whether there are random numbers at all."""
+        return bool(self._seen.data)
 
     def known(self, value: Any) -> bool:
         """Whether a tensor holds random numbers."""

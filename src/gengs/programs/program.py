@@ -173,7 +173,7 @@ class Program:
                 nodes.append(tensor.grad_fn)
         site.parameter_nodes = tuple(nodes)
 
-    def threshold(self, rule: Any, law: Any, p: Tensor, success: Tensor) -> None:
+    def threshold(self, rule: Any, law: Any, p: Tensor, success: Tensor) -> Site:
         """Uniform numbers were compared with a threshold: a draw of 0 or 1."""
         site = self.site("torch.rand(...) < p", tuple(success.shape), rule.name)
         site.is_small = True
@@ -181,6 +181,7 @@ class Program:
             rule.mark(site)
         outermost().keep(site, law, success.to(p.dtype))
         site.parameter_nodes = (p.grad_fn,) if p.grad_fn is not None else ()
+        return site
 
     def site(self, name: str, shape: tuple[int, ...] = (), rule: str = "none") -> Site:
         """A new site, at the line of the user's code that is running."""
@@ -335,7 +336,7 @@ class Program:
         if feeding:
             places = ", ".join(sorted({f"{s.place} ({s.law})" for s in feeding})[:4])
             said.append(
-                f"{places}: a draw of 0 or 1 (or of a category) sets the parameters of later draws. "
+                f"{places}: a draw of 0 or 1, or a category, sets the parameters of later draws. "
                 "The path follows it along a straight line, which may be off by any amount; "
                 "program.check(cost) measures it, by=gengs.FittedScore() and by=gengs.RLOO() are "
                 "unbiased."

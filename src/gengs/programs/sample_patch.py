@@ -57,7 +57,7 @@ def _patch(kind: type[Distribution]) -> None:
             _replace(kind, name, wrapper(kind, vars(kind)[name]))
 
 
-def _patch_subclass(kind: type[Distribution], **kwargs: Any) -> None:
+def _patch_subclass(kind: Any, /, **kwargs: Any) -> None:
     """A class is made while a block is open."""
     with _lock:
         if _open:

@@ -74,12 +74,12 @@ def require_score(law: Any, site: Site) -> None:
             f"{site.place}: the score of a Binomial has no derivative in `total_count`, which "
             "carries a gradient here; make the draws that it comes from by the same rule."
         )
-    if isinstance(law, TransformedDistribution) and not law.has_rsample:
-        if any(map(depends_on_parameters, law.transforms)):
-            raise TypeError(
-                f"{site.place}: the score of {site.law} has no derivative in its transforms, which "
-                "carry a gradient here: they move its values; apply them to the draw instead."
-            )
+    transforms = law.transforms if isinstance(law, TransformedDistribution) else ()
+    if transforms and not law.has_rsample and any(map(depends_on_parameters, transforms)):
+        raise TypeError(
+            f"{site.place}: the score of {site.law} has no derivative in its transforms, which "
+            "carry a gradient here: they move its values; apply them to the draw instead."
+        )
     if any(
         name == "atoms" and t.requires_grad
         for owner, name, t in tensors_of(law)

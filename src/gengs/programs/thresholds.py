@@ -32,7 +32,7 @@ class _Bounds:
     def __init__(self, size: int) -> None:
         self._size, self.number = size, 0
         self._waiting: list[tuple[Tensor, Tensor, Tensor | None]] = []
-        self._known: tuple[Tensor, Tensor] | None = None
+        self._known: tuple[Tensor, Tensor] = torch.zeros(()), torch.ones(())
 
     def add(self, p: Tensor, below: Tensor, index: Tensor | None) -> None:
         self._waiting.append((p.detach(), below, index))
@@ -41,11 +41,10 @@ class _Bounds:
     def interval(self) -> tuple[Tensor, Tensor]:
         """Lower and upper ends, ``(size,)`` each."""
         for p, below, index in self._waiting:
-            if self._known is None:
+            if not self._known[0].dim():
                 self._known = _everything(p, self._size)
             self._known = _narrow(*self._known, p, below, index)
         self._waiting.clear()
-        assert self._known is not None
         return self._known
 
 

@@ -11,6 +11,7 @@ from torch.distributions import Bernoulli, Binomial, Categorical, Geometric, Nor
 from .block_stack import current, quiet
 from .cut_operations import moving
 from .sample_site import CutGradientWarning, Plain, warn_at
+from .score_rule import ScoreRule
 
 
 def _poisson(plain: Plain, input: Tensor, *_: Any, **__: Any) -> Tensor:
@@ -64,7 +65,7 @@ def _multinomial(
         law = Categorical(weights.unsqueeze(-2).expand(shape), validate_args=False)
         return program.draw(law, plain, name=name)
     rule = program.rule_for(Categorical)
-    if not rule.scored or not weights.requires_grad:
+    if not isinstance(rule, ScoreRule) or not weights.requires_grad:
         index = _without_slope(name, plain())
         if weights.requires_grad:
             warn_at(

@@ -8,12 +8,11 @@ from functools import partial
 from typing import Any, Self
 
 from torch import Tensor
-from torch.distributions import Bernoulli
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from ..numerics.tracing import inside_transform
-from .block_stack import captures, current, in_user_code, mine, open_programs, quiet
+from .block_stack import captures, in_user_code, mine, open_programs, quiet
 from .by_hand import ADDITIVE, ByHand
 from .cut_operations import ending, moving, no_derivative, tensors_in
 from .cut_report import CutReport
@@ -23,12 +22,10 @@ from .mode_stack import remove, sink
 from .noise import SOURCES, Noise
 from .sample_site import asked_by_library, inside_function, place_of, where
 from .surrogates import Surrogates
-from .thresholds import compare
 from .torch_draws import DRAWS
+from .uniform_draws import COMPARED, meet_threshold
 from .unseen import RANDOM, UnseenDraws
 
-_BELOW, _ABOVE = {"lt", "le", "less", "less_equal"}, {"gt", "ge", "greater", "greater_equal"}
-_COMPARED = {name + end for name in _BELOW | _ABOVE for end in ("", "_")}
 _JUMPS = frozenset(("compared", "rounded", "cast to integers"))
 _MEANT = frozenset(("detached", "taken out of torch"))
 """After the block these are for logs and plots, not for a cost."""
@@ -115,20 +112,20 @@ class ProgramMode(TorchFunctionMode):
             return result
         if name in DRAWS or name in SOURCES:
             return self._random(func, name, args, kwargs)
-        if name in _COMPARED:
-            return self._compare(func, name, args, kwargs)
         if (target := written_by(name, args, kwargs)) is not None:
             self.saved.before_writing(target)
+        if name in COMPARED and self.noise.any():
+            found = meet_threshold(
+                self.noise, self.surrogates, self.report, func, name, args, kwargs
+            )
+            if found is not None:
+                return found
         return self._other(func, name, args, kwargs)
 
     def _watches(self) -> bool:
         """Whether some tensor is of interest, whatever is done with it."""
         return bool(
-            self.noise._seen.data
-            or self.surrogates
-            or self._picked.data
-            or self.by_hand
-            or self.lost
+            self.noise.any() or self.surrogates or self._picked.data or self.by_hand or self.lost
         )
 
     def _afterwards(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -263,76 +260,3 @@ class ProgramMode(TorchFunctionMode):
             self.lost.taken(name, result)
         if isinstance(result, Tensor):
             self.by_hand.detached(tensor, result)
-
-    # ------------------------------------------------------------------------ uniform < probability
-
-    def _compare(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-        left, right = (args[0], args[1]) if len(args) > 1 else (args[0], kwargs.get("other"))
-        for numbers, other in ((left, right), (right, left)):
-            seen = self.noise.uniform(numbers)
-            moves = isinstance(other, Tensor) and other.requires_grad
-            if seen is None:
-                continue
-            if seen.uniform is None or self.noise.known(other):
-                if moves:
-                    return self._unrecognised(func, args, kwargs)
-                continue
-            below = (name.rstrip("_") in _BELOW) == (numbers is left)  # u < p, or p > u
-            return self._threshold(func, name, args, kwargs, seen, other, below)
-        if self.noise.known(left) or self.noise.known(right) or not self._watches():
-            noisy = self.noise.known(left) or self.noise.known(right)
-            if name.endswith("_"):
-                self.saved.before_writing(left)
-            result = func(*args, **kwargs)
-            return self._noted(name, args, kwargs, result, noisy)
-        return self._other(func, name, args, kwargs)
-
-    def _unrecognised(self, func: Any, args: Any, kwargs: Any) -> Any:
-        self.report.unrecognised()
-        program = current()
-        site = program.site("torch.rand(...) < p", rule="none")
-        if program.rule_for(Bernoulli).scored:
-            raise ValueError(
-                f"{site.place}: random numbers that are not uniform, or no longer, are compared with "
-                "a tensor that carries a gradient: their log-probability is not known; draw by "
-                "torch.bernoulli or torch.multinomial."
-            )
-        return func(*args, **kwargs)
-
-    def _threshold(
-        self, func: Any, name: str, args: Any, kwargs: Any, seen: Any, p: Any, below: bool
-    ) -> Any:
-        """Uniform numbers met a threshold: a draw, if it moves or one before it did."""
-        program, in_place = current(), name.endswith("_")
-        moves = isinstance(p, Tensor) and p.requires_grad
-        earlier = any(q.requires_grad for q, _, _ in seen.uniform.comparisons)
-        rule = program.rule_for(Bernoulli)
-        if in_place:
-            self.saved.before_writing(args[0])
-        if moves and not rule.exact:  # a rule with draws of its own
-            if seen.uniform.comparisons or seen.index is not None:
-                return self._unrecognised(func, args, kwargs)
-            seen.uniform.comparisons.append((p, p, None))
-            law = Bernoulli(p.clamp(0.0, 1.0), validate_args=False)
-            z = program.draw(law, lambda: None, name="torch.rand(...) < p")  # type: ignore[arg-type, return-value]
-            mask = z.detach() > 0.5 if below else z.detach() <= 0.5
-            self.surrogates.pair(mask, z if below else 1 - z)
-            return mask
-        mask: Tensor = func(*args, **kwargs)
-        with quiet():
-            outcome = mask.bool() if in_place else mask
-            success = outcome if below else ~outcome
-            z, interval = compare(seen.uniform, seen.index, p, success)
-            if not moves and not earlier:
-                return mask
-            p = seen.uniform.comparisons[-1][0]
-            law = interval or Bernoulli(p, validate_args=False)
-            program.threshold(rule, law, p, success)
-            if rule.scored or not moves:
-                return mask
-            moving_z = rule.let_through(program.sites[-1], z)
-            moving_z = moving_z if below else 1 - moving_z
-            if in_place:
-                return args[0].copy_(moving_z)
-            self.surrogates.pair(mask, moving_z)
-            return mask

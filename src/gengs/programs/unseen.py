@@ -32,7 +32,7 @@ RANDOM = frozenset(
 
 def _torch_state() -> list[int]:
     # the seed, two counters, and one word of the state: enough to see that it has moved
-    return torch.get_rng_state()[:32].view(torch.int64).tolist()  # type: ignore[no-any-return]
+    return torch.get_rng_state()[:32].view(torch.int64).tolist()
 
 
 def _others() -> dict[str, Any]:

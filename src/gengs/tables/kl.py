@@ -7,7 +7,7 @@ the paper). It is the divergence of the *discrete* laws: with relaxed samples, t
 part of is not a bound.
 """
 
-__all__ = ["categorical_kl", "divergence", "log_difference"]
+__all__ = ["categorical_kl", "divergence", "divergence_by_tables", "log_difference"]
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from torch.distributions import Distribution
 from torch.distributions.kl import _KL_REGISTRY, kl_divergence, register_kl
 from torch.nn.functional import threshold
 
-from ..laws.law import law_of
+from ..laws.law import Law, law_of
 from ..numerics.tracing import any_of
 from .finite import Finite
 
@@ -45,7 +45,26 @@ def _finite_any(q: Finite, p: Distribution) -> Tensor:
         raise NotImplementedError(
             "kl_divergence of a Finite with vector atoms needs a Finite on the same atoms."
         )
-    return categorical_kl(q.logits, law_of(p).log_pmf(q.atoms))
+    record = law_of(p)
+    record.require_pmf()
+    return categorical_kl(q.logits, record.log_pmf(q.atoms))
+
+
+def divergence_by_tables(q: Distribution, p: Distribution, known: type[Law]) -> Tensor | None:
+    """The divergence of two laws of one family, where a closed form is not theirs.
+
+    Args:
+        q: The law whose expectation is taken.
+        p: The other one.
+        known: The record that has the closed form; ``None`` is returned where it is both laws'.
+    """
+    ours, theirs = law_of(q), law_of(p)
+    if type(ours) is known and type(theirs) is known:
+        return None
+    ours.require_pmf()
+    theirs.require_pmf()
+    table = ours.table(1e-9)
+    return categorical_kl(table.logits, theirs.log_pmf(table.atoms))
 
 
 def categorical_kl(log_q: Tensor, log_p: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution
+from torch.distributions import Distribution, constraints
 from torch.types import _size
 
 from ..laws.pmf import PMF
@@ -145,23 +145,41 @@ def _refuse_moving_mass(q: Distribution, logits: Tensor) -> None:
 
     A table's gradient is right only if its probabilities keep their sum as parameters move.
     """
-    learned = [tensor for _, _, tensor in tensors_of(q) if tensor.requires_grad]
-    if not learned or not logits.requires_grad or not is_eager(logits, *learned):
+    learned = [
+        (law.arg_constraints[name], tensor)
+        for law, name, tensor in tensors_of(q)
+        if name in law.arg_constraints and tensor.requires_grad and _was_given(law, name)
+    ]
+    if not learned or not logits.requires_grad or not is_eager(logits, *(t for _, t in learned)):
         return
     total = logits.exp().sum(-1)
     # elements that share a parameter must not cancel
     weights = 1 + torch.arange(total.numel(), device=total.device).remainder(7).view_as(total)
     slopes = torch.autograd.grad(
-        total, learned, weights.to(total.dtype), retain_graph=True, allow_unused=True
+        *(total, [tensor for _, tensor in learned], weights.to(total.dtype)),
+        retain_graph=True,
+        allow_unused=True,
     )
-    moves = [
-        (slope.abs() * tensor.detach().abs().clamp_min(1e-3) > 0.05).any()
-        for slope, tensor in zip(slopes, learned, strict=True)
-        if slope is not None
-    ]
+    moves = []
+    for slope, (constraint, tensor) in zip(slopes, learned, strict=True):
+        if slope is not None:
+            # torch normalises vectors of probabilities and logits, which keep their total
+            if constraint is constraints.simplex:
+                along = slope - slope.mean(-1, keepdim=True)
+            elif constraint.event_dim == 1:
+                along = slope - tensor.detach().softmax(-1) * slope.sum(-1, keepdim=True)
+            else:
+                along = slope
+            moves.append((along.abs() * tensor.detach().abs().clamp_min(1e-3) > 0.05).any())
     if moves and any_of(*moves):
         raise ValueError(
             f"the probabilities of {type(q).__name__} have a total that changes with a parameter, "
             "so their derivatives are wrong (is its `log_prob` masked, or not normalised?); "
             "detach that parameter, or register a record for it (gengs.register)."
         )
+
+
+def _was_given(law: Distribution, name: str) -> bool:
+    """Whether a parameter is no lazy function of another: of probs and logits, the first."""
+    either = [key for key in vars(law) if key in ("probs", "logits")]
+    return name not in either[1:]

@@ -17,7 +17,6 @@ from typing import Any
 import torch
 from torch.distributions import Distribution, Independent
 
-from ..laws.by_log_prob import ByLogProb
 from ..laws.law import law_of
 from ..laws.pmf import PMF
 from ..numerics.tracing import validates
@@ -93,8 +92,7 @@ def truncate(
         )
         return Independent(inner, law.reinterpreted_batch_ndims, validate_args=False)  # type: ignore[return-value]
     record = law_of(law)
-    if isinstance(record, ByLogProb):
-        record.require_pmf()
+    record.require_pmf()
     table = None if given and record.cuts_table else record.whole_table(validate)
     if table is not None:
         if given:

@@ -34,7 +34,8 @@ from ..model.count_input import column_words
 from ..model.topic_activity import excess, proportions_of, strongest_topics
 from ..model.topic_model import TopicModel
 from ..text.counting import Tally, count_words, matrix
-from ..text.vocabulary import Words
+from ..text.word_splitting import Split, Words, load_tokenizer
+from .option_names import by_option_names
 from .source import Label, label_of, open_source, words_of
 
 if TYPE_CHECKING:
@@ -49,18 +50,21 @@ Leading = list[list[tuple[float, int, Label]]]
 deviations, the document's number and its label; most first."""
 
 
-def save_model(folder: Path, model: TopicModel, words: Words | None) -> None:
+Splitting = dict[str, Any]
+"""How texts were split: ``least_letters`` and ``tokenizer``, both none for a file of counts."""
+
+
+def save_model(folder: Path, model: TopicModel, text: Splitting) -> None:
     """Write the folder; the weights come last."""
     folder.mkdir(parents=True, exist_ok=True)
-    text = {"least_letters": None if words is None else words.least_letters}
     write_atomically(folder / _TEXT, (json.dumps(text) + "\n").encode())
     model.save(folder / _WEIGHTS)
 
 
-def load_model(path: Path) -> tuple[TopicModel, Words | None]:
+def load_model(path: Path) -> tuple[TopicModel, Splitting]:
     """The model in a file, in a model's folder, or in the folder of ``gengs topics fit``.
 
-    With it comes how to split text for it, nothing if it was fitted to counts.
+    With it comes how to split text for it.
 
     Raises:
         FileNotFoundError: If there is none, or it is not finished.
@@ -82,14 +86,31 @@ def load_model(path: Path) -> tuple[TopicModel, Words | None]:
     model = TopicModel.load(file)
     settings = file.parent / _TEXT
     if not settings.is_file():
-        return model, None
+        return model, {"least_letters": None}
     try:
-        least = json.loads(settings.read_bytes())["least_letters"]
-        return model, None if least is None else Words(int(least))
+        text = json.loads(settings.read_bytes())
+        least = text["least_letters"]
+        return model, {**text, "least_letters": None if least is None else int(least)}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{settings} is damaged: {error}") from None
 
 
+def _splitter(model: Path, text: Splitting, tokenizer: str | None) -> Split | None:
+    """How to split texts as those that a model was fitted to; nothing where these were counts.
+
+    A tokenizer has to be named again by the user: what a file names is never imported.
+    """
+    if text["least_letters"] is None:
+        return None
+    if text.get("tokenizer") != tokenizer:
+        raise ValueError(
+            f"expected the --tokenizer that {model} was fitted with, {text.get('tokenizer')}, but "
+            f"got {tokenizer}."
+        )
+    return Words(text["least_letters"]) if tokenizer is None else load_tokenizer(tokenizer)
+
+
+@by_option_names()
 def apply(command: TopicsApply) -> None:
     """Write the intensities, and say what was met.
 
@@ -100,7 +121,8 @@ def apply(command: TopicsApply) -> None:
         raise ValueError(f"expected a .csv or .npy file to write, but got {command.out}.")
     if command.refine < 0:
         raise ValueError(f"expected a --refine of at least 0, but got {command.refine}.")
-    model, words = load_model(command.model)
+    model, text = load_model(command.model)
+    words = _splitter(command.model, text, command.reading.tokenizer)
     model.n_refine = command.refine
     known = column_words(model, None)
     source = open_source(command.corpus, command.reading)

@@ -36,9 +36,9 @@ from ..model.topic_settings import default_passes
 from ..model.topic_training import in_order
 from ..model.topic_words import topics_as_json
 from ..text.corpus import Corpus
-from ..text.vocabulary import Words
 from .apply import save_model, write_mixtures
 from .ingest import Say, ingest
+from .option_names import by_option_names
 from .source import Label, Source, label_of, open_source
 from .topics_page import render_page
 
@@ -53,6 +53,7 @@ _LARGE = 50_000_000  # entries: from here on, rows are read in blocks
 _BATCH = 512
 
 
+@by_option_names()
 @without_subnormals()
 def fit(command: TopicsFit) -> None:
     """Do what is left to do, and say where the results are."""
@@ -64,8 +65,7 @@ def fit(command: TopicsFit) -> None:
         raise ValueError(f"expected a folder to write outside of {command.corpus}, but got {out}.")
     with _folder(out, command.resume), folder_lock(out):
         corpus, tally = ingest(source, config, out, say)
-        words = Words(config.least_letters) if source.vocabulary is None else None
-        say(f"{tally if words else corpus}")
+        say(f"{tally if source.vocabulary is None else corpus}")
         seed_everything(config.seed)
         model, task, training = build(config, corpus)
         machine = Machine(
@@ -88,7 +88,9 @@ def fit(command: TopicsFit) -> None:
         facts = {"title": title, "corpus": corpus, "tally": tally, "leading": leading}
         page = render_page(records, found, **facts, command=command_line())
         write_atomically(out / "index.html", page.encode("utf-8", "replace"))
-        save_model(out / "model", model, words)
+        least = config.least_letters if source.vocabulary is None else None
+        text = {"least_letters": least, "tokenizer": config.reading.tokenizer}
+        save_model(out / "model", model, text)
     last = [record for record in records if record["kind"] == "evaluation"][-1]
     shown = {"perplexity_test": "held-out perplexity", "npmi": "NPMI", "diversity": "diversity"}
     said = ", ".join(f"{name} {last[key]:.4g}" for key, name in shown.items() if key in last)

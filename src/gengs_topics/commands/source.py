@@ -69,7 +69,7 @@ def open_source(corpus: Path, reading: Reading) -> Source:
     if not corpus.exists():
         raise FileNotFoundError(f"there is no file or folder {corpus}.")
     options = dict(vars(reading))
-    file = options.pop("vocabulary")
+    file, _ = options.pop("vocabulary"), options.pop("tokenizer")
     if corpus.suffix not in (".npz", ".feat"):
         if file is not None:
             raise ValueError("--vocabulary is for .npz and .feat files; text makes its own.")
@@ -89,7 +89,7 @@ def open_source(corpus: Path, reading: Reading) -> Source:
 def words_of(
     documents: Iterable[Document], split: Callable[[str], list[str]] | None
 ) -> Iterator[list[str] | Mapping[str, int]]:
-    """The words of each document; in a file of counts, how often each occurs."""
+    """The words of each document, as they are where it has a list of them; or their counts."""
     return (split(d.text) if split and isinstance(d.text, str) else d.text for d in documents)
 
 

@@ -165,7 +165,7 @@ RULES = [None, gengs.RLOO(), gengs.REINFORCE(), gengs.FittedScore()]
 
 @pytest.mark.parametrize("by", RULES, ids=["path", "RLOO", "RF", "fitted"])
 def test_a_function_of_expectations(by):
-    """Of counts at rates t and 2 t: (E x₁ + E x₁x₂ - 3)² has the gradient 2 (t + 2 t² - 3)(1 + 4 t)."""
+    """(E x₁ + E x₁x₂ - 3)² at rates t and 2 t: the gradient is 2 (t + 2 t² - 3)(1 + 4 t)."""
     found = []
     for seed in range(30):
         torch.manual_seed(seed)

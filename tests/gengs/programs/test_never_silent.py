@@ -1,6 +1,6 @@
 """Programs that used to get a wrong gradient without a word: now right, refused or warned of.
 
-Statistical checks are at 5 standard errors, measured on replicate gradients: 6e-7 false alarms each.
+Statistical checks are at 5 standard errors, of replicate gradients: 6e-7 false alarms each.
 """
 
 import random
