@@ -50,8 +50,8 @@ LAWS: dict[str, Callable[[], Distribution]] = {
 TARGETS = {"Poisson(20)": 18.6, "Binomial(20, .3)": 5.6}
 COSTS: tuple[CostName, ...] = ("quadratic", "exponential", "sigmoid", "network")
 ESTIMATORS: tuple[Callable[[], Estimator], ...] = (
-    lambda: gengs.MidCDF(4),
-    lambda: gengs.MidCDF(2, debias=1),
+    lambda: gengs.MidCDF(4, antithetic=True),
+    lambda: gengs.MidCDF(2, debias=1, antithetic=True),
     lambda: gengs.StraightThroughMean(4),
     lambda: gengs.REINFORCE(4),
     lambda: gengs.RLOO(4),
@@ -82,7 +82,7 @@ def errors(
     """Relative error and relative bias of every estimator that serves the law."""
     found = {}
     for make in ESTIMATORS:
-        settings = {"replicates": REPLICATES, "warm_up": WARM_UP, "seed": SEED}
+        settings = {"gradients": REPLICATES, "warm_up": WARM_UP, "seed": SEED}
         try:
             result = lab.measure(cost, law(), [make()], exact=exact, **settings)  # type: ignore[arg-type]
         except TypeError:  # it declines the law

@@ -60,7 +60,7 @@ def main() -> None:
         sizes = []
         for cost in costs.values():
             law = Multinomial(n, logits=logits)
-            result = gengs.lab.measure(cost, law, ESTIMATORS, replicates=options.replicates)
+            result = gengs.lab.measure(cost, law, ESTIMATORS, gradients=options.replicates)
             sizes.append(f"{float(result.exact.norm()):.3g}")
             for row in result:
                 far = abs(row.bias) > 3 * row.bias_error

@@ -86,7 +86,7 @@ def models(network: str) -> dict[str, nn.Module]:
         "MidCDF, explicit": count_vae(network, MidCDF(), "explicit", ATOMS),
         "MidCDF, implicit": count_vae(network, MidCDF(), "implicit", ATOMS),
         "MidCDF, tilted": count_vae(network, MidCDF(), "tilted", ATOMS),
-        "MidCDF(2), tilted": count_vae(network, MidCDF(2), "tilted", ATOMS),
+        "MidCDF(2), tilted": count_vae(network, MidCDF(2, antithetic=True), "tilted", ATOMS),
         "MidCDF, whole law": count_vae(network, MidCDF(), "explicit", None),
     }
 

@@ -169,6 +169,8 @@ LAWS = [
         (LOGITS,),
         lambda t: gengs.Finite(MATRICES.to(t.device), logits=t, event_dim=2),
     ),
+    Law("subset", (LOGITS,), lambda t: gengs.Subset(2, logits=t)),
+    Law("ranking", (LOGITS,), lambda t: gengs.PlackettLuce(logits=t, k=2)),
     Law(
         "learned-atoms",
         ([-1.0, 0.5, 2.0, 7.0], LOGITS),

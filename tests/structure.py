@@ -12,7 +12,6 @@ import ast
 import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 from collections import defaultdict
@@ -21,7 +20,8 @@ from functools import cache
 from pathlib import Path
 
 PACKAGES = {
-    "gengs": "distributions  draws  estimators  programs nn  lab integrations  __init__  __main__",
+    "gengs": "numerics  tables laws  distributions  gradients  estimators  programs nn"
+    "  lab integrations  __init__  __main__",
     "gengs_experiments": "__init__  runs  data  models  experiments  study  report  cli demo",
     "gengs_topics": "text  metrics  model  commands  __init__",
 }
@@ -40,10 +40,16 @@ ENTRIES = {
     *("gengs_experiments/demo", "gengs_topics/__init__"),
 }
 """What users run and import; everything else is there because one of these needs it."""
-HOME_OF_TORCH_C = "gengs/distributions/tracing.py"
-
-MOST_LAW_FILES, MOST_LAW_LINES, LONGEST_CHAIN = 20, 3200, 7
-MOST_LINES, MEDIAN_LINES = 330, 150
+HOME_OF_TORCH_C = "gengs/numerics/tracing.py"
+TOGETHER = {"gengs/tables", "gengs/laws"}
+"""A law has a table, and a table is made of a law: these import each other, but in no circle."""
+LAWS = {
+    *("Poisson", "Binomial", "Bernoulli", "NegativeBinomial", "Geometric", "Categorical"),
+    *("OneHotCategorical", "Multinomial", "MixtureSameFamily", "TransformedDistribution"),
+}
+NAMES_LAWS = {"gengs/lab/testing.py", "gengs/programs"}
+"""Outside of ``laws/`` these name distributions of torch: the kit, which has a list of them, and
+programs, which take torch's random functions for the distributions they draw from."""
 
 
 @dataclass
@@ -63,7 +69,7 @@ class Module:
 
     @property
     def name(self):
-        """``gengs.distributions.finite``; a package is called like its folder."""
+        """``gengs.tables.finite``; a package is called like its folder."""
         return self.path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
 
     @property
@@ -185,6 +191,8 @@ def imports_that_go_up(root):
                 continue
             above = BY_NAME.get(module.layer, BY_NAME.get(module.package))
             if name in module.by_name and target.package == above:
+                continue
+            if {module.layer, target.layer} <= TOGETHER:
                 continue
             if RANK.get(target.layer, 99) >= RANK.get(module.layer, 99):
                 found.add(f"{module.path} imports {target.path}")
@@ -308,57 +316,50 @@ def imported_by_help(
     return sorted(f"gengs {' '.join(command)} imports {name}" for name in loaded & set(barred))
 
 
-def sizes(root):
-    """Small enough to be read: files, lines, and imports in a row."""
+def circles(root):
+    """No files import each other in a circle."""
     modules = modules_of(root)
-    lines = {m.path: m.lines for m in modules.values()}
-    laws = [n for path, n in lines.items() if path.startswith("gengs/distributions/")]
-    chain = longest_chain(modules, "gengs/distributions")
-    found = []
-    if len(laws) > MOST_LAW_FILES:
-        found.append(f"distributions has more than {MOST_LAW_FILES} files")
-    if sum(laws) > MOST_LAW_LINES:
-        found.append(f"distributions has more than {MOST_LAW_LINES} lines")
-    if len(chain) > LONGEST_CHAIN:
-        found.append(f"a chain of imports inside distributions is longer than {LONGEST_CHAIN}")
-    if statistics.median(lines.values()) > MEDIAN_LINES:
-        found.append(f"the median file has more than {MEDIAN_LINES} lines")
-    found += [
-        f"{path} has more than {MOST_LINES} lines" for path in lines if lines[path] > MOST_LINES
-    ]
+    below = {
+        m.name: {name for name, _ in m.imports if name in modules and name not in m.only_for_types}
+        for m in modules.values()
+        if m.layer in TOGETHER and not m.path.endswith("__init__.py")
+    }
+    done, found = set(), set()
+
+    def visit(name, above):
+        if name in above:
+            found.add(f"a circle of imports: {' -> '.join([*above[above.index(name) :], name])}")
+        elif name not in done:
+            for following in sorted(below[name] & below.keys()):
+                visit(following, [*above, name])
+            done.add(name)
+
+    for name in below:
+        visit(name, [])
     return sorted(found)
 
 
-def longest_chain(modules, layer):
-    """The largest number of files that import one another in a row, and which."""
-    inside = {
-        m.name: {
-            name
-            for name, _ in m.imports
-            if name in modules and modules[name].layer == layer and name not in m.only_for_types
-        }
-        for m in modules.values()
-        # the package's own list imports all: it would add one to every chain
-        if m.layer == layer and not m.path.endswith("__init__.py")
-    }
-    best = {}
-
-    def chain(name, above=()):
-        if name in above:
-            raise ValueError(f"a circle of imports: {' -> '.join([*above, name])}")
-        if name not in best:
-            following = [chain(n, (*above, name)) for n in sorted(inside[name]) if n in inside]
-            best[name] = (name, *max(following, key=len, default=()))
-        return best[name]
-
-    return max((chain(name) for name in inside), key=len, default=())
+def laws_outside_their_rooms(root):
+    """What is known of a distribution stands in its file in ``laws/``, and nowhere else."""
+    found = set()
+    for module in modules_of(root).values():
+        if module.package != "gengs" or module.layer == "gengs/laws":
+            continue
+        if {module.path, module.layer} & NAMES_LAWS:
+            continue
+        for node in ast.walk(module.tree):
+            name = getattr(node, "id", None) or getattr(node, "attr", None)
+            if isinstance(node, ast.Name | ast.Attribute) and name in LAWS:
+                found.add(f"{module.path} names {name}")
+    return sorted(found)
 
 
 # ----------------------------------------------------------------------- what is known to be wrong
 
 RULES = (
     *(files_of_no_layer, imports_that_go_up, private_imports, uses_of_torch_c),
-    *(names_used_twice, modules_nobody_imports, imported_by_help, sizes),
+    *(names_used_twice, modules_nobody_imports, imported_by_help),
+    *(circles, laws_outside_their_rooms),
 )
 KNOWN = Path(__file__).with_name("known_violations.txt")
 

@@ -6,7 +6,10 @@ from sphinx.util.docutils import SphinxDirective
 
 import gengs
 
-PAGES = {kind.__name__: kind.__module__.rpartition(".")[2].replace("_", "-") for kind in gengs.ALL}
+PAGES = {
+    kind.__name__: kind.__module__.rpartition(".")[2].replace("_", "-")
+    for kind in gengs.estimators.ALL
+}
 
 
 class Facts(SphinxDirective):

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from . import lab as lab
     from . import nn as nn
     from .distributions import *  # noqa: F403
-    from .draws import *  # noqa: F403
     from .estimators import *  # noqa: F403
+    from .gradients import *  # noqa: F403
     from .programs import *  # noqa: F403
 
 _LAZY = {
@@ -42,7 +42,7 @@ def __getattr__(name: str) -> Any:
 def _core(name: str) -> Any:
     parts = {part: import_module(f".{part}", __name__) for part in ("lab", "nn")}
     names = {"__version__": __version__, **parts}
-    for part in ("distributions", "draws", "estimators", "programs"):
+    for part in ("distributions", "gradients", "estimators", "programs"):
         module = import_module(f".{part}", __name__)
         names |= {public: getattr(module, public) for public in module.__all__}
     globals().update(names, __all__=list(names))

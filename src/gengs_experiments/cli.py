@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from gengs import __version__
 
 from .runs.interruption import stoppable
-from .runs.sanitise import say
+from .runs.sanitise import say, unheard
 
 COMMANDS = {
     "measure": "gengs_experiments.experiments.laboratory.Measure",
@@ -81,6 +81,10 @@ def main(arguments: list[str] | None = None) -> int:
             return _say("interrupted", 130)
         except (ValueError, TypeError) as error:
             return _say(error, 2)
+        except BrokenPipeError:  # nobody reads on, as in `gengs vae --help | head`
+            with unheard():
+                raise
+            return 1
         except OSError as error:
             shown = error.strerror or error  # without "[Errno 13]"
             return _say(shown if error.filename is None else f"{error.filename}: {shown}.", 1)
@@ -98,6 +102,8 @@ def entry() -> NoReturn:
         code: object = main()
     except SystemExit as end:
         code = end.code
+    with unheard():  # what is still to be written
+        sys.stdout.flush()
     # Where the signal met an exec() of some import, python -m ends by SIGINT, not by a code; and
     # threads of gloo that outlive the interpreter abort it, where a run ended before its time.
     group = getattr(sys.modules.get("torch"), "distributed", None)

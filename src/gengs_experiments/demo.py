@@ -47,7 +47,7 @@ def main(folder: Path, brief: bool = False) -> Path:
     print("\n3. Which estimator? Poisson(3), cost (z - 2.6)²:")
     law = truncate(Poisson(torch.tensor(3.0, requires_grad=True)), 30)
     estimators = [RLOO(4), GenGS(0.5), GenGS(0.5, hard=True), MidCDF()]
-    result = lab.measure(lambda z: (z - 2.6) ** 2, law, estimators, replicates=50_000)
+    result = lab.measure(lambda z: (z - 2.6) ** 2, law, estimators, gradients=50_000)
     print("   " + str(result).replace("\n", "\n   "))
 
     print("\n4. Does it matter? A study of three experiments, on all cores:")
@@ -86,7 +86,7 @@ def tour(brief: bool = False) -> Plan:
     descent = {"estimators": ["RF*", "UnOrd", "REBAR", "GenGS", "mid-CDF"], "gradients": 100}
     descent |= {"steps": 40 if brief else 600, "final_gradients": 200 if brief else 10_000}
     bench = {"law": "poisson(3)", "level": 25, "estimators": _MEASURED}
-    bench |= {"replicates": 500 if brief else 20_000}
+    bench |= {"gradients": 500 if brief else 20_000}
     runs = [
         run("nvpdef", "mid-CDF", "2 layers", "sample", super_topics=[4], **topics),
         run("nvpdef", "mid-CDF", "1 layer", "sample", super_topics=[], **topics),

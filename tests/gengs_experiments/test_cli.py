@@ -22,14 +22,24 @@ def gengs(*arguments):
 
 
 def test_measure_prints_a_table():
-    done = gengs("measure", "--estimators", "rloo(4)", "MidCDF", "--replicates", "500")
+    done = gengs("measure", "--estimators", "rloo(4)", "MidCDF", "--gradients", "500")
     assert done.returncode == 0, done.stderr
     assert "exact gradient 1.8" in done.stdout and "MidCDF" in done.stdout
 
 
+@pytest.mark.parametrize("arguments", [("vae", "--help"), ("estimators",), ("--version",)])
+def test_nobody_who_reads_is_no_error(arguments):
+    """As in ``gengs vae --help | head``."""
+    command = [sys.executable, "-m", "gengs", *arguments]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+
+
 def test_measure_prints_json_and_draws(tmp_path):
     chart = tmp_path / "chart.png"
-    done = gengs("measure", "--json", "--replicates", "200", "--law", "negative-binomial(3, 0.4)",
+    done = gengs("measure", "--json", "--gradients", "200", "--law", "negative-binomial(3, 0.4)",
                  "--level", "20", "--cost", "network", "--plot", str(chart))  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["rows"]) == 4
@@ -44,7 +54,7 @@ def test_measure_prints_json_and_draws(tmp_path):
         (["--law", "poisson(open('x'))"], "literal arguments"),
         (["--law", "poisson('x')"], "expected numbers"),
         (["--estimators", "RLO(4)"], "did you mean"),
-        (["--estimators", "RLOO(0)"], "positive integer"),
+        (["--estimators", "RLOO(0)"], "an integer of at least 2"),
         (["--estimators", "RLOO(sample=3)"], "does not take"),
         (["--law", "poisson(1e20)"], "beyond 16,777,216"),
         (["--law", "poisson(1e12)"], "beyond 16,777,216"),
@@ -65,7 +75,7 @@ def test_measure_prints_json_and_draws(tmp_path):
         (["--seed", str(2**64)], "--seed below 2^63"),
         (["--plot", "x.docx"], "--plot with .png"),
         (["--plot", "no-such-folder/x.png"], "no folder no-such-folder"),
-        (["--replicates", "1"], "replicates"),
+        (["--gradients", "1"], "gradients"),
         (["--level", "0"], "level"),
     ],
 )
@@ -179,19 +189,19 @@ def test_no_room_for_processes_is_named(monkeypatch, capsys, tmp_path):
 
 
 class Clock:
-    """A clock that the measured work moves: at first, at every call, and by each replicate."""
+    """A clock that the measured work moves: at first, at every call, and by each gradient."""
 
     def __init__(self, monkeypatch, first, call, each):
         self.now, self.first, self.call, self.each = 0.0, first, call, each
         clock = SimpleNamespace(monotonic=lambda: self.now)
         monkeypatch.setattr("gengs_experiments.experiments.laboratory.time", clock)
-        monkeypatch.setattr(sys.modules["gengs.lab.measure"], "measure", self.measure)
+        monkeypatch.setattr(sys.modules["gengs.lab"], "measure", self.measure)
 
-    def measure(self, cost, q, estimators, *, replicates, **options):
+    def measure(self, cost, q, estimators, *, gradients, **options):
         if estimators:
-            self.now += self.first + self.call + self.each * replicates
+            self.now += self.first + self.call + self.each * gradients
             self.first, self.call = 0.0, 1.1 * self.call  # other work on the machine
-        return measure(cost, q, estimators, replicates=min(replicates, 100), **options)
+        return measure(cost, q, estimators, gradients=min(gradients, 100), **options)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +218,7 @@ def test_long_work_is_announced(first, call, each, expected, monkeypatch, capsys
 
 
 def test_measure_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
-    line = ["measure", "--replicates", "300", "--estimators", "RLOO(4)", "MidCDF", "--json"]
+    line = ["measure", "--gradients", "300", "--estimators", "RLOO(4)", "MidCDF", "--json"]
     assert main([*line, "--out", str(tmp_path / "whole")]) == 0
     whole = json.loads(capsys.readouterr().out)
     real, asked = Measure._measure, []
@@ -265,7 +275,7 @@ def test_the_demo_ends_with_a_report(tmp_path):
 
 def test_measure_keeps_its_result(tmp_path):
     out = tmp_path / "run"
-    done = gengs("measure", "--replicates", "200", "--out", str(out))
+    done = gengs("measure", "--gradients", "200", "--out", str(out))
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
     assert [record["estimator"] for record in records][-1] == "MidCDF"
@@ -273,7 +283,7 @@ def test_measure_keeps_its_result(tmp_path):
         record["kind"] == "measurement" and "milliseconds" not in record for record in records
     )
     assert len((out / "timings.jsonl").read_text().splitlines()) == 4
-    again = gengs("measure", "--replicates", "200", "--out", str(out))
+    again = gengs("measure", "--gradients", "200", "--out", str(out))
     assert again.returncode == 2 and "already holds a run" in again.stderr
 
 
@@ -290,9 +300,7 @@ def test_a_switch_that_is_on_is_shown_with_its_opposite(capsys):
 
 def test_what_has_no_bias_is_a_dash_with_the_reason(tmp_path, capsys):
     out = tmp_path / "out"
-    main(
-        ["measure", "--estimators", "VIMCO(4)", "RLOO(4)", "--replicates", "50", "--out", str(out)]
-    )
+    main(["measure", "--estimators", "VIMCO(4)", "RLOO(4)", "--gradients", "50", "--out", str(out)])
     text = capsys.readouterr().out
     assert "nan" not in text and "— VIMCO(samples=4): of another objective" in text
     main(["report", str(out), "-o", "-"])

@@ -92,7 +92,7 @@ def test_words(folder, clean):
 @pytest.mark.parametrize(
     "command",
     [
-        ("measure", "--replicates", "10"),
+        ("measure", "--gradients", "10"),
         ("synthetic", "--steps", "10", "--seeds", "2", "--estimators", "MidCDF"),
         ("vae", "--data", "digits", "--epochs", "1", "--network", "64-32", "--images", "100",
          "--evaluation-images", "20"),
@@ -115,7 +115,7 @@ def test_the_folders_of_runs(command, tmp_path, clean):
 def test_studies(folder, clean):
     study = folder / "grid.toml"
     study.write_text(
-        'experiment = "measure"\n[base]\nlaw = "poisson(3)"\nreplicates = 10\n'
+        'experiment = "measure"\n[base]\nlaw = "poisson(3)"\ngradients = 10\n'
         '[grid]\nestimators = [["RLOO(4)"]]\nseed = [0, 1]\n'
     )
     out = folder / "out"

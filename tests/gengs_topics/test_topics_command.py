@@ -14,12 +14,12 @@ import pytest
 import scipy.sparse
 from test_topic_activity import WORDS, themes
 
-import gengs_topics
-import gengs_topics.text
 from gengs_experiments.cli import main
+from gengs_topics import TopicModel
 from gengs_topics.commands.fit import finish
 from gengs_topics.commands.topic_use import passage
 from gengs_topics.commands.topics_page import training_curve
+from gengs_topics.text import Corpus
 from gengs_topics.text.text_sets import sample_documents
 
 SMALL = ["--topics", "4", "--hidden", "16", "--epochs", "3", "--min-df", "3", "--no-progress"]
@@ -82,8 +82,8 @@ def test_the_folder_has_everything(fitted):
     values = np.load(out / "document_topics.npy", allow_pickle=False)
     assert values.shape == (len(rows), 4) and values.dtype == np.float32
     np.testing.assert_allclose([[float(x) for x in row[5:]] for row in table], values, rtol=1e-3)
-    model = gengs_topics.TopicModel.load(out / "model" / "model.safetensors")
-    corpus = gengs_topics.text.Corpus.open(out / "corpus")
+    model = TopicModel.load(out / "model" / "model.safetensors")
+    corpus = Corpus.open(out / "corpus")
     np.testing.assert_allclose(model.transform(corpus), values, rtol=1e-4)
     topics = json.loads((out / "topics.json").read_text())
     assert len(topics["topics"]) == 4 and len(topics["hierarchy"]) == 2
@@ -344,10 +344,8 @@ def test_a_folder_left_by_an_early_kill_is_taken_up(tmp_path):
 
 
 def test_the_last_facts_are_of_the_topics_that_are_active():
-    corpus = gengs_topics.text.Corpus(
-        scipy.sparse.csr_array(themes()), [f"w{k}" for k in range(WORDS)]
-    )
-    model = gengs_topics.TopicModel(6, hidden=(32,), max_iter=60, random_state=0).fit(corpus)
+    corpus = Corpus(scipy.sparse.csr_array(themes()), [f"w{k}" for k in range(WORDS)])
+    model = TopicModel(6, hidden=(32,), max_iter=60, random_state=0).fit(corpus)
     records = [{"kind": "evaluation"}]
     found = finish(model, records, corpus).topics()
     active = [topic.coherence for topic in found if topic.note != "inactive"]

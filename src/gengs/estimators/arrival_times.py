@@ -34,12 +34,13 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.distributions import Poisson
 
-from ..distributions.finite import Finite
-from ..distributions.gumbel import log_exponential
-from ..distributions.gumbel_softmax import check_temperature
-from ..distributions.tracing import inside_transform, inspectable, require_memory
+from ..laws.law import law_of
+from ..numerics.gumbel import log_exponential
+from ..numerics.gumbel_softmax import check_temperature
+from ..numerics.tails import widen
+from ..numerics.tracing import inside_transform, inspectable, require_memory
+from ..tables.finite import Finite
 from .base import Pathwise, positive_integer
 from .factors import Factors
 from .temperature import Schedule, temperature_now
@@ -80,14 +81,15 @@ class ArrivalTimes(Pathwise):
         self.temperature, self.kind, self.arrivals = temperature, kind, arrivals
 
     def _draw(self, factors: Factors, shape: torch.Size) -> Tensor:
-        law = factors.law
-        if not isinstance(law, Poisson):
-            kind = "a law on finitely many atoms" if isinstance(law, Finite) else type(law).__name__
+        law = factors.given
+        rate: Tensor | None = getattr(law_of(law), "arrival_rate", None)
+        if rate is None:
+            kind = type(law).__name__ + ", on finitely many atoms" * isinstance(law, Finite)
             raise TypeError(
                 f"ArrivalTimes counts the arrivals of a Poisson law, but `q` is {kind}; pass "
                 "torch's Poisson as it is, not truncated, or use GenGS, MidCDF or ReinMax."
             )
-        rate, tau = law.rate, float(temperature_now(self.temperature))
+        rate, tau = widen(rate), float(temperature_now(self.temperature))
         # past it an arrival counts as nothing (cubic), or as 1e-8 (sigmoid)
         horizon = 1 + tau * (1 if self.kind == "cubic" else 18)
         if self.arrivals is None:

@@ -26,10 +26,10 @@ from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Binomial, Distribution
+from torch.distributions import Distribution
 from torch.types import _size
 
-from ..distributions.tracing import not_finite
+from ..numerics.tracing import not_finite
 from .checked_cost import CheckedCost, Cost
 from .factors import Factors
 
@@ -52,6 +52,8 @@ class Estimator(nn.Module, ABC):
     """Whether the expected gradient is exact."""
     needs_cost_gradient: ClassVar[bool] = False
     """Whether the cost must be differentiable in the values."""
+    handles_steps: bool = True
+    """Whether its gradient is right for a cost with steps (rounding, comparisons)."""
     learns: ClassVar[bool] = False
     """Whether it has parameters of its own."""
     objective: ClassVar[Literal["expectation", "multi-sample bound"]] = "expectation"
@@ -116,10 +118,10 @@ class Estimator(nn.Module, ABC):
     def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor: ...
 
     def _refuse_totals(self, factors: Factors) -> None:
-        law = factors.law
-        if isinstance(law, Binomial) and law.total_count.requires_grad and not self.moves_totals:
+        if not self.moves_totals and factors.record.learned_total:
             raise TypeError(
-                f"{factors.owner} has no gradient in a Binomial's total_count, which requires one; "
+                f"{factors.owner} has no gradient in a number of trials (total_count), which "
+                "requires one; "
                 "MidCDF, StraightThroughMean and gengs.rsample have it, or detach it."
             )
 
@@ -141,6 +143,7 @@ class Pathwise(Estimator):
 
     unbiased = False
     needs_cost_gradient = True
+    handles_steps = False
 
     def draw(self, law: Distribution, sample_shape: _size = torch.Size()) -> Tensor:
         """Draws that carry this estimator's gradient, ``(*sample, *batch, *event)``."""
@@ -154,7 +157,8 @@ class Pathwise(Estimator):
     def _draw(self, factors: Factors, shape: torch.Size) -> Tensor: ...
 
     def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor:
-        return cost.along(self._draw(factors, torch.Size([self.samples]))).mean(0)
+        draw = partial(self._draw, factors, torch.Size([self.samples]))
+        return cost.along(draw(), draw).mean(0)
 
 
 def positive_integer(owner: str, name: str, value: Any, least: int = 1) -> int:

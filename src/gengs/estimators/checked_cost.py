@@ -1,29 +1,44 @@
 """The user's cost, with a clear word about wrong shapes, NaN, and gradients that do not flow.
 
-Values are in doubt until one look, after the estimate, does for all evaluations
-(:meth:`Factors.settle`). The gradient of the cost is looked at once, where it comes back to the
-draw.
+Checks of its values are grouped into one, after the estimate (:meth:`Factors.settle`). Its gradient
+is checked once, where it comes back to the draw.
+
+**Costs with steps.** Rounding and comparisons have a slope of zero everywhere, and so has the
+gradient of whoever follows the slope. A zero slope at all draws is no proof: the cost may not
+depend on the draw at all, or its slope may lie between these draws. So then, and only then, a few
+more draws are evaluated: if their costs differ, and all slopes are zero again, there is a
+:class:`StepCostWarning`. The random numbers that this takes are given back.
 """
 
 __all__ = ["CheckedCost", "Cost", "StepCostWarning", "graph_of", "leads_to", "nodes_behind"]
 
+import math
+import sys
+import warnings
 from collections.abc import Callable, Container, Iterable, Iterator
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 
-from ..distributions.tracing import any_of, inside_transform, inspectable, not_finite
+from ..numerics.tracing import inside_transform, inspectable, not_finite
 from .factors import Factors
 
 Cost = Callable[[Tensor], Tensor]
 """Values ``(S, *batch, *event)`` to costs ``(S, *batch)``, a number for each draw."""
 
 
+Redraw = Callable[[], Tensor]
+"""Makes values like those that the cost was asked for, independent of them."""
+
+Warn = Callable[[Warning], None]
+
+
 class StepCostWarning(UserWarning):
-    """A cost whose slope is zero wherever it was asked, while its values differ."""
+    """A cost whose slope is zero wherever it was evaluated, while its values differ."""
 
 
 _STEPS = (
@@ -31,6 +46,8 @@ _STEPS = (
     "(rounding, comparisons) has no slope to follow, and the gradient is wrong for it; RLOO, UnOrd "
     "and FiniteDifference do without."
 )
+_ENOUGH = 32
+"""Costs that must differ, or have a slope: those of a batch, or of a few more draws."""
 
 
 class CheckedCost:
@@ -59,19 +76,26 @@ class CheckedCost:
             self.factors.doubts.append((not_finite(seen), lambda: _bad_costs(owner, seen)))
         return costs
 
-    def along(self, values: Tensor) -> Tensor:
-        """Costs of values that carry a gradient, which must flow through the cost and be finite."""
+    def along(self, values: Tensor, redraw: Redraw | None = None) -> Tensor:
+        """Costs of values that carry a gradient, which must flow through the cost and be finite.
+
+        With ``redraw`` a cost with steps has a warning.
+        """
         if not values.requires_grad or not inspectable(values):
             return self(values)
-        if self.factors.validate and not inside_transform():
-            values.register_hook(partial(_refuse_bad_gradient, self.factors.owner))
         costs = self(values)
         if not leads_to(costs, values):
             raise not_differentiable(self.factors.owner)
+        if self.factors.validate and not inside_transform():
+            values.register_hook(
+                partial(self._check_slope, costs.detach(), redraw, _warn_at_caller())
+            )
         return costs
 
-    def gradient(self, values: Tensor, create_graph: bool = False) -> tuple[Tensor, Tensor]:
-        """Costs, and their gradients with respect to the values."""
+    def gradient(
+        self, values: Tensor, create_graph: bool = False, redraw: Redraw | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Costs, and their gradients with respect to the values; a warning as in :meth:`along`."""
         if not inspectable(values) or inside_transform():
             out: Any = torch.func.vjp(self, values)
             return out[0], out[1](torch.ones_like(out[0]))[0]
@@ -82,11 +106,44 @@ class CheckedCost:
         (slope,) = torch.autograd.grad(
             costs.sum(), values, create_graph=create_graph, retain_graph=True
         )
-        if self.factors.validate and costs.numel() > 1:
-            flat = (slope.detach() == 0).all() & (costs.amax() != costs.amin())
-            sentence = f"{self.factors.owner}: {_STEPS}"
-            self.factors.doubts.append((flat, partial(StepCostWarning, sentence)))
+        if redraw is not None and self.factors.validate:
+            seen = costs.detach()
+            flat = (slope.detach() == 0).all()
+            self.factors.doubts.append((flat, partial(self._doubt_steps, seen, redraw)))
         return costs, slope
+
+    def _check_slope(
+        self, costs: Tensor, redraw: Redraw | None, warn: Warn, grad: Tensor | None
+    ) -> None:
+        """A hook of the draws: their gradient must be finite, and zero for a reason."""
+        if grad is None or not grad.numel() or not inspectable(grad):
+            return
+        low, high = torch.stack(grad.detach().aminmax()).tolist()  # the one synchronisation
+        if not (math.isfinite(low) and math.isfinite(high)):
+            bad = int((~torch.isfinite(grad)).sum())
+            raise FloatingPointError(
+                f"{self.factors.owner}: {bad} of {grad.numel()} entries of the cost's gradient "
+                f"with respect to the draws of shape {tuple(grad.shape)} are NaN or infinite."
+            )
+        if low == high == 0 and redraw is not None:
+            found = self._doubt_steps(costs, redraw)
+            if found is not None:
+                warn(found)
+
+    def _doubt_steps(self, costs: Tensor, redraw: Redraw) -> StepCostWarning | None:
+        """What to say of costs whose slopes are all zero; ``None`` where there is a reason."""
+        differ = costs.ne(costs[:1]).any()  # of an element, from draw to draw
+        device = costs.device
+        with torch.random.fork_rng([device] if device.type == "cuda" else []), torch.enable_grad():
+            for _ in range(min(8, 1 + _ENOUGH // max(costs.numel(), 1))):
+                values = redraw().detach().requires_grad_()
+                again = self.cost(values)
+                if again.requires_grad:
+                    (slope,) = torch.autograd.grad(again.sum(), values, materialize_grads=True)
+                    if slope.any():
+                        return None
+                differ = differ | again.detach().ne(costs).any()
+        return StepCostWarning(f"{self.factors.owner}: {_STEPS}") if differ else None
 
 
 def _bad_costs(owner: str, costs: Tensor) -> FloatingPointError:
@@ -94,14 +151,16 @@ def _bad_costs(owner: str, costs: Tensor) -> FloatingPointError:
     return FloatingPointError(f"{owner}: `cost` returned NaN or infinity for {bad} draws.")
 
 
-def _refuse_bad_gradient(owner: str, grad: Tensor | None) -> None:
-    """A hook of the draws: their gradient must be finite."""
-    if grad is not None and any_of(not_finite(grad)):
-        bad = int((~torch.isfinite(grad)).sum())
-        raise FloatingPointError(
-            f"{owner}: {bad} of {grad.numel()} entries of the cost's gradient with respect to the "
-            f"draws of shape {tuple(grad.shape)} are NaN or infinite."
-        )
+def _warn_at_caller() -> Warn:
+    """``warnings.warn``, for the way back, as if from the line that called ``expect``."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("gengs.estimators"):
+        frame = frame.f_back
+    if frame is None:
+        return warnings.warn
+    said = frame.f_globals.setdefault("__warningregistry__", {})
+    where = {"filename": frame.f_code.co_filename, "lineno": frame.f_lineno, "registry": said}
+    return lambda word: warnings.warn_explicit(word, type(word), **where)
 
 
 def leads_to(costs: Tensor, values: Tensor) -> bool:

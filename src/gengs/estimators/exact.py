@@ -22,7 +22,6 @@ __all__ = ["Exact"]
 import torch
 from torch import Tensor
 
-from ..distributions.truncation import as_finite
 from .base import Estimator
 from .checked_cost import Cost
 from .factors import Factors
@@ -59,7 +58,7 @@ class Exact(Estimator):
         return self._estimate(cost, factors)
 
     def _estimate(self, cost: Cost, factors: Factors) -> Tensor:
-        law = as_finite(factors.law, self.tolerance)
+        law = factors.record.table(self.tolerance)
         dimensions, n = factors.shape.numel(), law.num_atoms
         if n**dimensions > _MOST_OUTCOMES:
             raise ValueError(

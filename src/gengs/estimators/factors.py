@@ -16,24 +16,12 @@ from functools import partial
 
 import torch
 from torch import Tensor
-from torch.distributions import (
-    Categorical,
-    Distribution,
-    Independent,
-    Multinomial,
-    NegativeBinomial,
-    OneHotCategorical,
-    Poisson,
-)
+from torch.distributions import Distribution, Independent
 from torch.distributions.utils import lazy_property
 
-from ..distributions.families import family_of
-from ..distributions.finite import Finite
-from ..distributions.inverse_cdf import pick
-from ..distributions.relaxed import StraightThrough
-from ..distributions.tails import was_given
-from ..distributions.tracing import any_of, tensors_of, validates
-from ..distributions.truncation import as_finite
+from ..laws.law import Law, law_of
+from ..numerics.tracing import any_of, tensors_of, validates
+from ..tables.finite import Finite
 
 
 class BoundaryWarning(UserWarning):
@@ -50,11 +38,13 @@ class Factors:
 
     Attributes:
         law: The factors' law, of batch shape ``batch + factors``.
+        given: The same, as it was given: in half precision ``law`` is its table.
         batch: The shape of the result of an expectation.
         shape: The shape of one latent vector, in factors.
         event: The shape of one atom: empty for numbers.
         validate: Whether costs and gradients are checked.
-        doubts: What must not be true of the data, and the error or warning that says it.
+        doubts: What must not be true of the data, and the error or warning that says it, or
+            ``None`` if a closer look finds nothing.
     """
 
     def __init__(self, q: Distribution, owner: str, context: Tensor | None = None) -> None:
@@ -63,49 +53,40 @@ class Factors:
                 f"{owner}.expect expects a torch distribution as `q`, but got {type(q).__name__}."
             )
         self.validate = validates(vars(q).get("_validate_args"))
-        self.doubts: list[tuple[Tensor, Callable[[], Exception]]] = []
+        self.doubts: list[tuple[Tensor, Callable[[], Exception | None]]] = []
         factor_dims = 0
         while isinstance(q, Independent):
             factor_dims += q.reinterpreted_batch_ndims
             q = q.base_dist
             self.validate = self.validate and validates(vars(q).get("_validate_args"))
-        if isinstance(q, StraightThrough):  # an estimator brings its own gradient
-            q = q.law
         # half precision cannot hold a count past 256 (bfloat16) or 2048: a table is wider
         half = any(t.is_floating_point() and t.dtype.itemsize < 4 for _, _, t in tensors_of(q))
-        self.law = as_finite(q) if half else q
+        record = law_of(q)
+        self.given, self.law = q, record.table() if half and not record.wide_draws else q
         self.owner, self.context = owner, context
         cut = len(q.batch_shape) - factor_dims
-        self.batch, self.shape, self.event = q.batch_shape[:cut], q.batch_shape[cut:], q.event_shape
+        whole = torch.Size(q.batch_shape)  # other libraries' laws may have a tuple
+        self.batch, self.shape, self.event = whole[:cut], whole[cut:], q.event_shape
+
+    @lazy_property
+    def record(self) -> Law:
+        """What is known of the factors' law."""
+        return law_of(self.law)
 
     @lazy_property
     def finite(self) -> Finite:
         """The factors' law on finitely many atoms, truncated (1e-6 of the mass) where needed."""
-        return as_finite(self.law)
+        return self.record.table()
 
     @lazy_property
     def mean(self) -> Tensor:
         """The factors' mean, differentiable: ``(*batch, *factors, *event)``."""
-        law = self.law
-        if isinstance(law, Categorical):  # torch leaves it NaN
-            return self.finite.mean
-        if isinstance(law, NegativeBinomial) and was_given(law, "probs"):
-            return law.total_count * law.probs / (1 - law.probs)  # torch clamps p away from 0
-        try:
-            return self.law.mean
-        except NotImplementedError:
-            return self.finite.mean
+        return self.record.mean
 
     def sample(self, samples: int | torch.Size) -> Tensor:
         """Exact draws, ``(S, *batch, *factors, *event)``; a gradient reaches learned atoms only."""
         shape = torch.Size([samples]) if isinstance(samples, int) else samples
-        if isinstance(self.law, Finite):
-            return self.law.sample(shape)
-        try:
-            with torch.no_grad():
-                draws = self.law.sample(shape)
-        except NotImplementedError:  # a law of somebody's own that is a PMF and no more
-            return self.finite.sample(shape)
+        draws = self.record.draw(shape)
         # a cost sees the same kind of number from every law; torch's Categorical draws integers
         return draws if draws.is_floating_point() else draws.to(self._parameter_dtype())
 
@@ -116,6 +97,8 @@ class Factors:
         for flag, word in self.doubts:
             if any_of(flag):
                 said = word()
+                if said is None:
+                    continue
                 if not isinstance(said, Warning):
                     raise said
                 warnings.warn(said, stacklevel=3)
@@ -134,23 +117,17 @@ class Factors:
 
     def boundary(self) -> Tensor | None:
         """Which elements sit on a boundary of their parameters; ``None`` where none can."""
-        law = self.law
-        if not any(tensor.requires_grad for _, _, tensor in tensors_of(law)):
+        if not any(tensor.requires_grad for _, _, tensor in tensors_of(self.law)):
             return None
-        if isinstance(law, Finite):
-            if law.certificate is not None:
-                return law.certificate.family.boundary()
-            return None if law.given_probs is None else law.given_probs == 0
-        if isinstance(law, OneHotCategorical | Multinomial):
-            law = law._categorical
         try:
-            return family_of(law).boundary()
+            return self.record.boundary()
         except TypeError:  # no law of integers
             return None
 
     def refuse_learned_atoms(self) -> None:
         """Raise where the atoms require a gradient that the estimator does not have."""
-        if isinstance(self.law, Finite) and self.law.atoms.requires_grad:
+        atoms = vars(self.law).get("atoms")  # those of a one-hot law are made when asked for
+        if isinstance(self.law, Finite) and atoms is not None and atoms.requires_grad:
             raise TypeError(
                 f"{self.owner} does not differentiate with respect to atoms, but these require a "
                 "gradient; detach them, or use GenGS, MidCDF, RLOO or UnOrd."
@@ -162,14 +139,7 @@ class Factors:
 
     def log_prob(self, value: Tensor) -> Tensor:
         """The joint log-probability of values: ``(S, *batch)``."""
-        if isinstance(self.law, Finite):  # the values are its own draws, which need no check
-            log_prob = pick(self.law.logits, self.law.index_of(value)[0])
-        elif isinstance(self.law, Poisson | NegativeBinomial):
-            # torch's own have NaN for a derivative at a rate, or a number of trials, of 0
-            log_prob = family_of(self.law).log_pmf(value.unsqueeze(-1)).squeeze(-1)
-        else:
-            log_prob = self.law.log_prob(value)
-        return self.sum_factors(log_prob)
+        return self.sum_factors(self.record.log_prob(value))
 
     def sum_factors(self, x: Tensor) -> Tensor:
         """Sum over the factors, which come last in ``x``."""

@@ -28,11 +28,8 @@ __all__ = ["GenGS"]
 
 import torch
 from torch import Tensor
-from torch.distributions import Multinomial
 
-from ..distributions.gumbel_softmax import check_temperature, relaxed_value
-from ..distributions.multinomial import explodes
-from ..distributions.relaxed_multinomial import RelaxedMultinomial
+from ..numerics.gumbel_softmax import check_temperature
 from .base import Pathwise
 from .factors import Factors
 from .temperature import Schedule, temperature_now
@@ -62,7 +59,4 @@ class GenGS(Pathwise):
         self.temperature, self.hard = temperature, hard
 
     def _draw(self, factors: Factors, shape: torch.Size) -> Tensor:
-        law, tau = factors.law, temperature_now(self.temperature)
-        if isinstance(law, Multinomial) and explodes(law):
-            return RelaxedMultinomial(tau, law).rsample_value(shape, hard=self.hard)
-        return relaxed_value(factors.finite, tau, shape, self.hard)
+        return factors.record.relax(temperature_now(self.temperature), shape, self.hard)

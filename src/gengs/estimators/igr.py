@@ -37,7 +37,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from ..distributions.gumbel_softmax import check_temperature
+from ..numerics.gumbel_softmax import check_temperature
 from .base import Pathwise
 from .factors import Factors
 from .temperature import Schedule, temperature_now

@@ -11,9 +11,9 @@ It needs a cost that is differentiable in the values. The cost sees an exact dis
 no temperature, and no gap between training and evaluation. The gradient is exact for costs that are
 quadratic along each coordinate, and off by third derivatives otherwise: between neighbours at
 distance 1, :math:`f(k+1) - f(k)` differs from the trapezoid rule by :math:`-f'''/12`. The
-derivation and the closed forms are in :mod:`gengs.draws.count_slopes`; vectors (multinomial
+derivation and the closed forms are in :mod:`gengs.numerics.attach`; vectors (multinomial
 counts, one-hot vectors), which have no order and so no CDF, take the trapezoid rule along the
-straight line between two outcomes (:mod:`gengs.draws.vectors`).
+straight line between two outcomes (:mod:`gengs.laws.vectors`).
 
 With ``debias=m`` it is unbiased for any differentiable cost: for m random coordinates the trapezoid
 rule's error is measured and added,
@@ -42,36 +42,55 @@ __all__ = ["MidCDF"]
 
 import torch
 from torch import Tensor
-from torch.distributions import Binomial
 
-from ..draws.rsample import midcdf_sample
+from ..gradients.draws import weight_for
+from ..gradients.strategies import edges_of, residuals
+from ..laws.inflow_weight import check_weight
 from .base import Pathwise, attach, positive_integer
 from .checked_cost import CheckedCost
 from .factors import Factors
-from .neighbours import move_factors
 
 
 class MidCDF(Pathwise):
     """Exact draws that carry the mid-CDF gradient.
 
     Args:
-        samples: The number of draws; several draws from a table are stratified.
+        samples: The number of draws.
         debias: For how many random factors of each draw the trapezoid rule's error is measured and
             added, at one more evaluation of the cost and its gradient each; 0 for none.
+        antithetic: Whether several draws come in stratified pairs of uniforms ``(u, 1 - u)``, which
+            cover the distribution more evenly than independent ones.
+        weight: For one-hot vectors and tables of vectors, the weight of the noisy half of the
+            gradient, from 0 (plain straight-through) to 0.5 (exact for quadratic costs); by
+            default it follows the number of atoms (:mod:`gengs.laws.inflow_weight`). With
+            ``debias`` it is 0.5, whose error is measured.
     """
 
     paper_name = "mid-CDF"
     one_sided = True
     moves_totals = True
-    needs = "any law; numbers with debias"
+    needs = "any law"
     year = 2022
     reference = "Arya et al., Automatic Differentiation of Programs with Discrete Randomness, for \
 count families and ordered categories; this library for the rest"
 
-    def __init__(self, samples: int = 1, debias: int = 0) -> None:
+    def __init__(
+        self,
+        samples: int = 1,
+        debias: int = 0,
+        antithetic: bool = False,
+        weight: float | None = None,
+    ) -> None:
         super().__init__(samples)
         self.debias = positive_integer(type(self).__name__, "debias", debias, least=0)
-        self.unbiased = debias > 0
+        check_weight(type(self).__name__, weight)
+        if debias and weight not in (None, 0.5):
+            raise ValueError(
+                f"MidCDF expects weight=0.5 with `debias`, which measures the error of that rule, "
+                f"but got weight={weight!r}."
+            )
+        self.unbiased = self.handles_steps = debias > 0
+        self.antithetic, self.weight = antithetic, weight
 
     @property
     def evaluations(self) -> int:
@@ -79,22 +98,24 @@ count families and ordered categories; this library for the rest"
 
     def _draw(self, factors: Factors, shape: torch.Size) -> Tensor:
         # with the error measured between neighbours, no atom may be bridged
-        return midcdf_sample(factors.law, shape, valley=0.0 if self.debias else None)
+        law = factors.record
+        chosen = weight_for(type(self).__name__, law, self.weight)
+        return law.rsample(shape, bridge=not self.debias, antithetic=self.antithetic, **chosen)
 
     def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor:
-        law = factors.law
-        if self.debias and isinstance(law, Binomial) and law.total_count.requires_grad:
+        if not self.debias:
+            return super()._estimate(cost, factors)
+        law = factors.record
+        if law.learned_total:
             raise TypeError(
                 "MidCDF(debias=...) measures differences in the values, and knows none in "
                 "`total_count`, which requires a gradient here; use MidCDF()."
             )
         z = self._draw(factors, torch.Size([self.samples]))
         f = cost.along(z)
-        if not self.debias or not z.requires_grad:
+        if not z.requires_grad:
             return f.mean(0)
         (slope,) = torch.autograd.grad(f.sum(), z, retain_graph=True)
-        moves = move_factors(factors, z.detach(), self.debias)
-        there, slope_there = cost.gradient(moves.values)
-        trapezoid = moves.step * (moves.pick(slope) + moves.pick(slope_there)) / 2
-        residual = there.view_as(moves.step) - f - trapezoid
-        return attach(f.mean(0), (residual.detach() * moves.weight).sum(0).mean(0))
+        edges = edges_of(law, z.detach(), factors.shape, self.debias, factors.validate)
+        there, slope_there = cost.gradient(edges.values)
+        return attach(f.mean(0), residuals(edges, f, there, slope, slope_there))

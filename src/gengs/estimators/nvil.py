@@ -3,18 +3,19 @@ r"""The score-function estimator with learned baselines (NVIL).
 Approximates :math:`\nabla_\theta E_{z \sim q_\theta}[f(z)]` with
 
 .. math::
-    \frac1m \sum_i \frac{f(z_i) - C_\psi(x) - c}{\max(1, \sigma)} \nabla \log q(z_i)
+    \frac1m \sum_i \big(f(z_i) - C_\psi(x) - c\big) \nabla \log q(z_i)
 
 where the network :math:`C_\psi` predicts the cost from a context :math:`x` by least squares, and
-:math:`c, \sigma` are the running mean and standard deviation of what it leaves over. All three are
-known before :math:`z_i` is drawn, so none of them biases the direction; the running moments are
-used *before* the current cost enters them.
+:math:`c` is the running mean of what it leaves over. Both are known before :math:`z_i` is drawn, so
+neither biases the gradient; the running moments are used *before* the current cost enters them.
 
-It asks nothing of the cost. Dividing by :math:`\max(1, \sigma)` keeps the size of a step steady
-over the training, but scales the expected gradient: it is exact up to that one positive number.
-Where another term stands beside the expectation (a KL divergence, say) the scale shifts the balance
-between the two; ``normalise=False`` leaves it out, and the estimator is then unbiased.
-The variance is that of the cost's spread around its prediction.
+It is unbiased and asks nothing of the cost. Its variance is that of the cost's spread around its
+prediction.
+
+The paper also divides by :math:`\max(1, \sigma)`, :math:`\sigma` the running standard deviation of
+what is left over (``normalise=True``). That keeps the size of a step steady over the training, but
+scales the expected gradient. Where another term stands beside the expectation (a KL divergence,
+say), the scale shifts the balance between the two.
 
 References:
     | Neural Variational Inference and Learning in Belief Networks (Mnih & Gregor, 2014),
@@ -30,7 +31,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from ..distributions.tracing import inside_transform
+from ..numerics.tracing import inside_transform
 from .base import Estimator, attach, train_beside
 from .checked_cost import CheckedCost
 from .factors import Factors
@@ -45,15 +46,18 @@ class NVIL(Estimator):
             or ``(*batch, 1)``; ``"mlp"`` (the default) makes a small one that takes its width from
             the first context, to which later ones are cut or filled up with zeros: use one NVIL for
             each latent layer; ``None`` leaves the running mean alone.
-        normalise: Whether to divide by :math:`\max(1, \sigma)`.
+        normalise: Whether to divide by :math:`\max(1, \sigma)`: the paper does, which is biased.
         decay: How much of the running moments a call keeps.
 
     The network sees the ``context`` that :meth:`expect` is given, the data :math:`x` for example,
     or else the law's own mean.
     """
 
+    mean: Tensor
+    variance: Tensor
+    calls: Tensor
+
     paper_name = "NVIL"
-    unbiased = False
     learns = True
     vmaps = False
     year = 2014
@@ -63,7 +67,7 @@ class NVIL(Estimator):
         self,
         samples: int = 1,
         baseline: nn.Module | Literal["mlp"] | None = "mlp",
-        normalise: bool = True,
+        normalise: bool = False,
         decay: float = 0.9,
     ) -> None:
         super().__init__(samples)
@@ -74,9 +78,10 @@ class NVIL(Estimator):
         if not 0 <= decay < 1:
             raise ValueError(f"NVIL expects a `decay` in [0, 1), got {decay!r}.")
         self.baseline, self.normalise, self.decay = baseline, normalise, decay
-        self.mean: Tensor = nn.Buffer(torch.zeros(()))
-        self.variance: Tensor = nn.Buffer(torch.zeros(()))
-        self.calls: Tensor = nn.Buffer(torch.zeros((), dtype=torch.long))
+        self.unbiased = not normalise
+        self.register_buffer("mean", torch.zeros(()))  # nn.Buffer is of torch 2.5
+        self.register_buffer("variance", torch.zeros(()))
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
 
     def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor:
         if inside_transform():

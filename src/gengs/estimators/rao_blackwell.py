@@ -32,7 +32,7 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
-from .base import Estimator, attach, positive_integer
+from .base import Estimator, attach
 from .checked_cost import Cost
 from .factors import Factors
 from .without_replacement import (
@@ -47,15 +47,15 @@ class _SumAndSample(Estimator):
     """Shared by both: weights of joint outcomes that sum to one, and their surrogate."""
 
     needs = "any law, as a table of atoms"
-    always_shown = ("k",)
+    always_shown = ("samples",)
 
-    def __init__(self, k: int = 4, baseline: bool = False) -> None:
-        super().__init__(samples=positive_integer(type(self).__name__, "k", k))
-        self.k, self.baseline = k, baseline
+    def __init__(self, samples: int = 4, baseline: bool = False) -> None:
+        super().__init__(samples)
+        self.baseline = baseline
 
     @property
     def evaluations(self) -> int:
-        return self.k + self.baseline
+        return self.samples + self.baseline
 
     def _estimate(self, cost: Cost, factors: Factors) -> Tensor:
         law = factors.finite
@@ -80,7 +80,7 @@ class DetRB(_SumAndSample):
     """The most likely joint outcomes exactly, the rest by one draw from it.
 
     Args:
-        k: How many outcomes are evaluated: the ``k - 1`` most likely ones and one other.
+        samples: How many outcomes are evaluated, k above: the k - 1 most likely and one other.
         baseline: Subtract the cost of one more draw (DetRB*).
     """
 
@@ -89,7 +89,7 @@ class DetRB(_SumAndSample):
     reference = "Liu et al., Rao-Blackwellized Stochastic Gradients for Discrete Distributions"
 
     def _choose(self, table: Tensor) -> tuple[Tensor, Tensor]:
-        top = most_likely(table, self.k - 1)
+        top = most_likely(table, self.samples - 1)
         other, log_mass = sample_outside(table, top.index)
         weight = top.log_prob.exp().where(top.possible, 0.0)
         return (
@@ -102,7 +102,7 @@ class StoRB(_SumAndSample):
     """Draws without replacement: all but the last exactly, the last for the rest.
 
     Args:
-        k: How many outcomes are drawn and evaluated.
+        samples: How many outcomes are drawn and evaluated, k above.
         baseline: Subtract the cost of one more draw (StoRB*).
     """
 
@@ -111,9 +111,9 @@ class StoRB(_SumAndSample):
     reference = "Kool et al., Estimating Gradients by Sampling without Replacement"
 
     def _choose(self, table: Tensor) -> tuple[Tensor, Tensor]:
-        drawn = sample_without_replacement(table, self.k)
+        drawn = sample_without_replacement(table, self.samples)
         weight = drawn.log_prob.exp().where(drawn.possible, 0.0)
-        if len(weight) == self.k:  # else there are fewer outcomes than k, and all are summed
+        if len(weight) == self.samples:  # else there are fewer outcomes, and all are summed
             rest = (1 - weight[:-1].sum(0)).clamp_min(0).where(drawn.possible[-1], 0.0)
             weight = torch.cat([weight[:-1], rest.unsqueeze(0)])
         return drawn.index, weight

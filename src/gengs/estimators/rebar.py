@@ -49,9 +49,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..distributions.gumbel import log_exponential
-from ..distributions.gumbel_softmax import check_temperature, soften
-from ..distributions.tracing import is_eager
+from ..numerics.gumbel import log_exponential
+from ..numerics.gumbel_softmax import check_temperature, soften
+from ..numerics.tracing import is_eager
 from .base import Estimator, attach, train_beside
 from .checked_cost import CheckedCost
 from .factors import Factors
@@ -72,7 +72,7 @@ class REBAR(Estimator):
     paper_name = "REBAR"
     needs_cost_gradient = True
     learns = True
-    vmaps = compiles = False
+    vmaps = compiles = handles_steps = False
     always_shown: ClassVar[tuple[str, ...]] = ("temperature", "eta")
     needs = "any law, as a table of atoms"
     year = 2017
@@ -129,8 +129,16 @@ class REBAR(Estimator):
         self, cost: CheckedCost, factors: Factors, z: Tensor, keep_graph: bool
     ) -> tuple[Tensor, Tensor]:
         """The control variate ``(S, *batch)``, and its gradient with respect to ``z``."""
-        value = factors.finite.mix(soften(z, self.temperature.to(z.dtype)))
-        f, slope = cost.gradient(value, create_graph=keep_graph)
+
+        def relaxed(z: Tensor) -> Tensor:
+            return factors.finite.mix(soften(z, self.temperature.to(z.dtype)))
+
+        def redraw() -> Tensor:
+            table = factors.finite.logits.detach()
+            return relaxed(table - log_exponential(z.shape, table.dtype, table.device))
+
+        value = relaxed(z)
+        f, slope = cost.gradient(value, keep_graph, redraw)
         (slope,) = torch.autograd.grad(value, z, slope, create_graph=keep_graph)
         eta = self.eta.to(z.dtype)
         return eta * f, eta * slope

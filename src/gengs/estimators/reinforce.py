@@ -8,8 +8,7 @@ Approximates :math:`\nabla_\theta E_{z \sim q_\theta}[f(z)]` with
     \nabla \log q(z_i).
 
 Both are unbiased and ask nothing of the cost. RF's variance grows with the *size* of the cost,
-RF*'s only with its spread: another draw's cost, independent of :math:`z_i`, is subtracted.
-With a single draw (``RLOO(1)``) that other draw is an extra one, used as a baseline only.
+RF*'s only with its spread: the cost of the other draws, independent of :math:`z_i`, is subtracted.
 
 References:
     | Simple Statistical Gradient-Following Algorithms (Williams, 1992)
@@ -19,10 +18,9 @@ References:
 
 __all__ = ["REINFORCE", "RLOO"]
 
-import torch
 from torch import Tensor
 
-from .base import Estimator, attach
+from .base import Estimator, attach, positive_integer
 from .checked_cost import Cost
 from .factors import Factors
 
@@ -49,24 +47,19 @@ class RLOO(Estimator):
     """The score-function estimator with the other draws' mean as baseline.
 
     Args:
-        samples: The number of draws; with one, a second draw serves as its baseline.
+        samples: The number of draws, at least two: each has the others as its baseline.
     """
 
     paper_name = "RF*"
     year = 2019
     reference = "Kool et al., Buy 4 REINFORCE Samples, Get a Baseline for Free!"
 
-    @property
-    def evaluations(self) -> int:
-        return max(self.samples, 2)
+    def __init__(self, samples: int = 2) -> None:
+        super().__init__(positive_integer("RLOO", "samples", samples, least=2))
 
     def _estimate(self, cost: Cost, factors: Factors) -> Tensor:
         z = factors.sample(self.samples)
         f = cost(z)
-        if self.samples == 1:
-            with torch.no_grad():
-                others = cost(factors.sample(1))
-        else:
-            others = (f.sum(0) - f).detach() / (self.samples - 1)
+        others = (f.sum(0) - f).detach() / (self.samples - 1)
         score = (f.detach() - others) * factors.log_prob(z)
         return attach(f.mean(0), score.mean(0))

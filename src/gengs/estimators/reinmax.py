@@ -34,7 +34,7 @@ __all__ = ["ReinMax"]
 import torch
 from torch import Tensor
 
-from ..distributions.gumbel_softmax import check_temperature
+from ..numerics.gumbel_softmax import check_temperature
 from .base import Pathwise, attach
 from .factors import Factors
 

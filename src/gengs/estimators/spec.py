@@ -7,23 +7,17 @@ __all__ = ["parse_call", "parse_estimator", "parse_law"]
 
 import ast
 import difflib
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import (
-    Bernoulli,
-    Binomial,
-    Categorical,
-    Distribution,
-    Geometric,
-    NegativeBinomial,
-    Poisson,
-)
+from torch.distributions import Distribution
 
-from ..distributions.skellam import Skellam
-from . import ALL, Estimator
+from ..distributions import Spec  # whose module registers every record
+from ..laws.law import law_of, records
+from .base import Estimator
+from .catalogue import ALL
 
 
 def parse_call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
@@ -65,26 +59,6 @@ def parse_estimator(text: str) -> Estimator:
         ) from None
 
 
-_LAWS: dict[str, tuple[tuple[str, ...], str, Callable[..., Distribution]]] = {
-    "poisson": (("rate",), "rate >= 0", Poisson),
-    "geometric": (("probs",), "0 < probs <= 1", Geometric),
-    "bernoulli": (("probs",), "0 <= probs <= 1", Bernoulli),
-    "binomial": (
-        ("total_count", "probs"),
-        "an integer total_count >= 0 and 0 <= probs <= 1",
-        Binomial,
-    ),
-    "negative-binomial": (
-        ("total_count", "probs"),
-        "total_count >= 0 and 0 <= probs < 1",
-        NegativeBinomial,
-    ),
-    "skellam": (("rate_up", "rate_down"), "rates >= 0", Skellam),
-    "categorical": (("probs",), "a list of numbers >= 0 with a positive sum", Categorical),
-}
-"""The parameters of each in their order, what it expects of them, and its class."""
-
-
 def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
     """A torch law from its name and numbers, and its parameters, which require a gradient.
 
@@ -95,25 +69,32 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
     """
     head, bracket, tail = text.partition("(")
     name, arguments, named = parse_call(head.replace("-", "").replace("_", "") + bracket + tail)
-    fields, ranges, kind = _LAWS[_known(name, _LAWS, "law")]
+    specs: dict[str, Spec] = {
+        record.spec.name: record.spec for record in records() if record.spec is not None
+    }
+    spec = specs[_known(name, specs, "law")]
+    fields = spec.fields
     if len(arguments) + len(named) != len(fields) or set(named) - set(fields[len(arguments) :]):
         raise ValueError(f"expected {head.lower()}({', '.join(fields)}), but got {_shown(text)}.")
     numbers = dict(zip(fields, arguments, strict=False)) | named
-    shape = "a list of numbers" if kind is Categorical else "numbers"
     try:
         tensors = {key: torch.tensor(x, dtype=torch.float32) for key, x in numbers.items()}
     except (TypeError, ValueError, OverflowError):
         tensors = {}
-    if not tensors or {tensor.dim() for tensor in tensors.values()} != {kind is Categorical}:
+    if not tensors or any(x.dim() != (key in spec.vectors) for key, x in tensors.items()):
+        shape = "a list of numbers" if spec.vectors else "numbers"
         raise ValueError(f"expected {shape} as the parameters of {_shown(text)}.")
-    parameters = {k: x.requires_grad_() for k, x in tensors.items() if k != "total_count"}
+    parameters = {k: x.requires_grad_() for k, x in tensors.items() if k not in spec.constant}
     try:
-        law = kind(**tensors, validate_args=True)
+        law = spec.make(**tensors, validate_args=True)
     except ValueError:
         raise ValueError(
-            f"expected {head.lower()} with {ranges}, but got {_shown(text)}."
+            f"expected {head.lower()} with {spec.expects}, but got {_shown(text)}."
         ) from None
-    if float((law.mean + 10 * law.stddev).detach()) >= _LARGEST:  # a categorical has NaN
+    if not parameters:  # made of its numbers: scores for so many elements
+        parameters = {"logits": law.logits}  # type: ignore[attr-defined]
+    finite = all(bool(value.isfinite().all()) for value in tensors.values())  # 1e308 in 32 bits
+    if not law.event_shape and not (finite and _largest(law) < _LARGEST):
         raise ValueError(
             f"the values of {_shown(text)} go beyond {_LARGEST:,}: above it, 32-bit numbers no "
             "longer tell one count from the next."
@@ -122,6 +103,15 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
 
 
 _LARGEST = 2**24
+
+
+def _largest(law: Distribution) -> float:
+    """About the largest value that will be drawn."""
+    try:
+        return float((law.mean + 10 * law.stddev).detach())  # a categorical has NaN
+    except NotImplementedError:
+        centre, spread = law_of(law).centre_and_spread()
+        return float((centre + 10 * spread).max())
 
 
 def _shown(text: str) -> str:

@@ -27,7 +27,7 @@ __all__ = [
 import math
 from abc import ABC, abstractmethod
 
-from ..distributions.gumbel_softmax import Temperature, check_temperature
+from ..numerics.gumbel_softmax import Temperature, check_temperature
 
 
 class Schedule(ABC):

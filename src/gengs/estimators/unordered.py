@@ -40,7 +40,7 @@ import math
 import torch
 from torch import Tensor
 
-from .base import Estimator, attach
+from .base import Estimator, attach, positive_integer
 from .checked_cost import Cost
 from .factors import Factors
 from .without_replacement import sample_without_replacement
@@ -50,34 +50,31 @@ class UnOrd(Estimator):
     """The unordered set estimator.
 
     Args:
-        k: How many joint outcomes are drawn without replacement and evaluated.
-        baseline: Subtract the built-in baseline; needs ``k >= 2``.
+        samples: How many joint outcomes are drawn without replacement and evaluated, k above.
+        baseline: Subtract the built-in baseline, which compares draws: at least two are needed.
     """
 
     paper_name = "UnOrd"
     needs = "any law, as a table of atoms"
-    always_shown = ("k",)
+    always_shown = ("samples",)
     year = 2020
     reference = "Kool et al., Estimating Gradients by Sampling without Replacement"
 
-    def __init__(self, k: int = 4, baseline: bool = True) -> None:
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1 + bool(baseline):
-            raise ValueError(
-                f"UnOrd expects an integer `k` of at least 1, or 2 with its baseline, which "
-                f"compares draws, but got k={k!r} and baseline={baseline!r}."
-            )
-        super().__init__(samples=k)
-        self.k, self.baseline = k, baseline
+    def __init__(self, samples: int = 4, baseline: bool = True) -> None:
+        super().__init__(positive_integer("UnOrd", "samples", samples, least=1 + bool(baseline)))
+        self.baseline = baseline
 
     def _estimate(self, cost: Cost, factors: Factors) -> Tensor:
         law = factors.finite
         table = law.logits.reshape(*factors.batch, factors.shape.numel(), law.num_atoms)
-        drawn = sample_without_replacement(table, self.k)
+        drawn = sample_without_replacement(table, self.samples)
         index = drawn.index.reshape(len(drawn.index), *law.batch_shape)
         f = cost(law.at(index))  # (k, *batch)
         log_q = drawn.log_prob.detach().masked_fill(~drawn.possible, -torch.inf)
         # fewer outcomes than asked for: these are all there are, and nothing is left
-        complete = ~drawn.possible.all(0) if len(f) == self.k else torch.ones_like(f[0]).bool()
+        complete = (
+            ~drawn.possible.all(0) if len(f) == self.samples else torch.ones_like(f[0]).bool()
+        )
         weight, others = unordered_weights(log_q.movedim(0, -1), complete)
         weight = weight.movedim(-1, 0).to(f.dtype)
         # far below rounding, and subnormal numbers would slow a network's backward pass 50 times

@@ -7,7 +7,8 @@ The cost is read as a negative log-weight, :math:`f = -l` with
     -\hat L, \qquad \hat L = \log \frac1m \sum_{j} e^{l(z_j)},
 
 which is tighter than the plain expectation that other estimators report: never compare the two
-numbers. Its gradient :math:`\nabla E[\hat L]` is approximated with
+numbers. :meth:`VIMCO.bound` has its name; ``expect`` is the same, for models that take any
+estimator. Its gradient :math:`\nabla E[\hat L]` is approximated with
 
 .. math::
     \sum_i (\hat L - \hat L_{-i}) \nabla \log q(z_i) + \nabla \hat L,
@@ -30,6 +31,7 @@ from math import log
 
 import torch
 from torch import Tensor
+from torch.distributions import Distribution
 
 from .base import Estimator, attach
 from .checked_cost import Cost
@@ -55,6 +57,30 @@ class VIMCO(Estimator):
                 f"VIMCO expects at least two `samples`, got {samples}: each draw's baseline is "
                 "made of the others."
             )
+
+    def bound(self, cost: Cost, q: Distribution, *, context: Tensor | None = None) -> Tensor:
+        r"""The negative multi-sample bound of a cost that is a negative log-weight.
+
+        Args:
+            cost: From values to :math:`-\log p(x, z) + \log q(z)`, as for :meth:`Estimator.expect`.
+            q: The distribution of the latent vector.
+            context: Ignored.
+
+        Example:
+            >>> from torch.distributions import Poisson
+            >>> q, p = Poisson(torch.tensor(2.0, requires_grad=True)), Poisson(3.0)
+            >>> bound = VIMCO(10).bound(lambda z: q.log_prob(z) - p.log_prob(z), q)
+            >>> bound.backward()
+        """
+        return super().expect(cost, q, context=context)
+
+    def expect(self, cost: Cost, q: Distribution, *, context: Tensor | None = None) -> Tensor:
+        """The multi-sample bound, :meth:`bound`: **not** the expectation of ``cost``.
+
+        Under the name that estimators share, so that VIMCO can take the place of another one in a
+        model whose cost is a negative log-weight.
+        """
+        return self.bound(cost, q, context=context)
 
     def _evaluate(self, cost: Cost, factors: Factors) -> Tensor:
         return -_log_mean_exp(-cost(factors.sample(self.samples)))

@@ -43,8 +43,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..distributions.gumbel import log_exponential
-from ..distributions.inverse_cdf import inverse_cdf_index
+from ..numerics.gumbel import log_exponential
+from ..numerics.inverse_cdf import inverse_cdf_index
 
 
 @dataclass(frozen=True)

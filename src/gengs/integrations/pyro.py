@@ -5,7 +5,6 @@ guide's discrete draw is differentiable instead, so that SVI takes the pathwise 
 
 - :class:`MidCDFLaw` draws exactly and moves the draw by the mid-CDF gradient, or by that of another
   estimator (:func:`gengs.rsample`);
-- :class:`StraightThrough` draws exactly and lends the gradient of its relaxation;
 - :class:`Finite` and :func:`truncate` make laws on finitely many atoms, for models and guides.
 
 **Use** ``TraceMeanField_ELBO``. The bound is
@@ -36,11 +35,10 @@ Example:
     6
 """
 
-__all__ = ["Finite", "MidCDFLaw", "StraightThrough", "truncate"]
+__all__ = ["Finite", "MidCDFLaw", "truncate"]
 
 from typing import Any
 
-import pyro.distributions as pyro_laws
 import torch
 from pyro.distributions import TorchDistribution
 from pyro.distributions.torch_distribution import TorchDistributionMixin
@@ -49,11 +47,13 @@ from torch.distributions import Distribution, Independent, constraints, kl_diver
 from torch.types import _size
 
 from ..distributions import Finite as CoreFinite
-from ..distributions import StraightThrough as CoreStraightThrough
+from ..distributions import Truncated
 from ..distributions import truncate as core_truncate
-from ..distributions.tracing import validates
-from ..draws import rsample
 from ..estimators.checked_cost import leads_to
+from ..gradients import rsample
+from ..laws.finite_law import FiniteLaw
+from ..laws.law import register
+from ..numerics.tracing import validates
 
 
 class PyroFinite(CoreFinite, TorchDistributionMixin):  # type: ignore[misc]
@@ -61,11 +61,36 @@ class PyroFinite(CoreFinite, TorchDistributionMixin):  # type: ignore[misc]
 
     event_dim: int = 0  # an attribute of the law itself; Pyro's is a read-only property
 
+    @staticmethod
+    def infer_shapes(  # type: ignore[override]
+        atoms: _size, logits: _size | None = None, probs: _size | None = None, event_dim: int = 0
+    ) -> tuple[torch.Size, torch.Size]:
+        """The batch and the event shape, from the shapes of the arguments."""
+        table = logits if probs is None else probs
+        if table is None:
+            raise ValueError("infer_shapes of a Finite expects the shape of `logits` or `probs`.")
+        batch, event = atoms[: len(atoms) - 1 - event_dim], atoms[len(atoms) - event_dim :]
+        return torch.broadcast_shapes(batch, table[:-1]), torch.Size(event)
+
     def log_prob(self, value: Tensor) -> Tensor:
         return _honest(super().log_prob(value), value, self)
 
 
-def truncate(law: Distribution, level: int | None = None, **rule: Any) -> PyroFinite:
+class PyroTruncated(Truncated, TorchDistributionMixin):  # type: ignore[misc]
+    """:class:`gengs.Truncated`, with what Pyro asks of a law."""
+
+    event_dim: int = 0
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return _honest(super().log_prob(value), value, self)
+
+
+register(PyroFinite, PyroTruncated)(FiniteLaw)
+
+
+def truncate(
+    law: Distribution, level: int | None = None, **rule: Any
+) -> PyroFinite | PyroTruncated:
     """:func:`gengs.truncate`, whose result Pyro takes; the law may be one of Pyro's own.
 
     Example:
@@ -73,19 +98,14 @@ def truncate(law: Distribution, level: int | None = None, **rule: Any) -> PyroFi
         >>> truncate(Poisson(torch.tensor([2.0, 7.0])), 12).to_event(1).event_shape
         torch.Size([2])
     """
-    return _as(PyroFinite, core_truncate(_torchs_own(law), level, **rule))
+    table = core_truncate(law, level, **rule)
+    made: PyroFinite | PyroTruncated
+    made = _as(PyroTruncated if isinstance(table, Truncated) else PyroFinite, table)
+    return made
 
 
-class PyroStraightThrough(CoreStraightThrough, TorchDistributionMixin):
-    """:class:`gengs.StraightThrough`, with what Pyro asks of a law."""
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        return _honest(super().log_prob(value), value, self)
-
-
-# in a model or a guide they are called like the laws they are
+# in a model or a guide it is called like the law it is
 Finite = PyroFinite
-StraightThrough = PyroStraightThrough
 
 
 class MidCDFLaw(TorchDistribution):
@@ -108,6 +128,14 @@ class MidCDFLaw(TorchDistribution):
     arg_constraints: dict[str, constraints.Constraint] = {}
     has_rsample = True
 
+    @staticmethod
+    def infer_shapes(**shapes: _size) -> Any:
+        """Unknown: the argument is a distribution, and no tensor."""
+        raise NotImplementedError(
+            "MidCDFLaw is made of a distribution, whose shapes are its own: call infer_shapes of "
+            "its class."
+        )
+
     def __init__(
         self, law: Distribution, validate_args: bool | None = None, *, by: Any = None
     ) -> None:
@@ -118,7 +146,7 @@ class MidCDFLaw(TorchDistribution):
                 "MidCDFLaw expects the law of one draw, but got an Independent one of event shape "
                 f"{tuple(law.event_shape)}; call .to_event() on the result instead."
             )
-        self.law, self.by = _torchs_own(law), by
+        self.law, self.by = law, by
         super().__init__(law.batch_shape, law.event_shape, validate_args=False)
         self.has_enumerate_support = law.has_enumerate_support
         self._validate_args = validates(validate_args)
@@ -158,20 +186,6 @@ class MidCDFLaw(TorchDistribution):
 
     def __repr__(self) -> str:
         return f"MidCDFLaw({self.law})"
-
-
-def _torchs_own(law: Distribution) -> Distribution:
-    """The same law as torch writes it, where Pyro's has a log-PMF of its own.
-
-    A subclass with its own ``log_prob`` may be any law, so the library would take it as a table;
-    of these three it is known that they are the families with the closed forms.
-    """
-    for name in ("Poisson", "Geometric", "Binomial"):
-        if type(law) is getattr(pyro_laws, name):
-            own = _as(getattr(torch.distributions, name), law)
-            own._validate_args = False
-            return own
-    return law
 
 
 def _as(kind: type[Any], law: Distribution) -> Any:

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from ..distributions.tracing import tensors_of
 from ..estimators.checked_cost import graph_of
+from ..numerics.tracing import tensors_of
 
 
 def leaves_of(law: Distribution) -> list[Tensor]:
@@ -36,7 +36,7 @@ class Replicates:
 
     def __init__(self, law: Distribution, number: int) -> None:
         self.number, self._leaves = number, leaves_of(law)
-        many, one = (law.expand(torch.Size([n]) + law.batch_shape) for n in (number, 1))
+        many, one = (law.expand(torch.Size([n, *law.batch_shape])) for n in (number, 1))
         pairs = zip(tensors_of(many), tensors_of(one), strict=True)
         # the same tensor of a single copy has the graph back to what the law was built from
         self._single = {id(tensor): x for (*_, tensor), (*_, x) in pairs if tensor.requires_grad}

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ..estimators.base import Estimator
 from .palette import full_decades, legend_handles, looks
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class Row:
 
 
 def row_of(
-    estimator: Estimator,
+    estimator: Any,
     gradients: Tensor,
     exact: Tensor,
     evaluations: int,
@@ -86,7 +85,7 @@ class Measurement:
     """The gradient that all are compared with, flattened over the law's parameters."""
     source: str
     """Where the exact gradient comes from."""
-    replicates: int
+    gradients: int
     """The number of gradients per estimator."""
 
     def __getitem__(self, name: str) -> Row:
@@ -108,7 +107,7 @@ class Measurement:
         return {
             "exact": self.exact.tolist(),
             "source": self.source,
-            "replicates": self.replicates,
+            "gradients": self.gradients,
             # JSON has no NaN: what has no value is null
             "rows": [
                 {k: None if v != v else v for k, v in asdict(row).items()} for row in self.rows
@@ -149,7 +148,7 @@ class Measurement:
         full_decades(axes)
         axes.grid(alpha=0.3)
         note = "gradients each; bars: two standard errors; hollow: within them of no bias"
-        axes.set_title(f"{self.replicates:,} {note}", fontsize=8, color="0.35", loc="left")
+        axes.set_title(f"{self.gradients:,} {note}", fontsize=8, color="0.35", loc="left")
         figure.suptitle(title, fontsize=11, x=0.01, ha="left")
         absent = [row.estimator for row in self.rows if row not in shown]
         handles = legend_handles(found, points=True, absent=absent)

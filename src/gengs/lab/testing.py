@@ -3,7 +3,7 @@
     >>> from torch.distributions import Poisson
     >>> check_law(Poisson(torch.tensor([0.5, 3.0])))
     >>> import gengs
-    >>> check_estimator(gengs.RLOO(4), replicates=2000)
+    >>> check_estimator(gengs.RLOO(4), gradients=2000)
 
 Each check raises an ``AssertionError`` that says what was expected and what was found. Statistical
 checks have a fixed seed and a declared false-alarm rate over all comparisons together: 1e-6 unless
@@ -28,11 +28,13 @@ from torch.distributions import (
     Poisson,
 )
 
-from ..distributions.finite import Finite
-from ..distributions.truncation import as_finite, truncate
 from ..estimators.base import Cost, Estimator
 from ..estimators.exact import Exact
-from .measure import independent_gradients
+from ..estimators.finite_difference import FiniteDifference
+from ..estimators.midcdf import MidCDF
+from ..tables.finite import Finite
+from ..tables.truncation import as_finite, truncate
+from ._measure import independent_gradients
 from .replicates import leaves_of
 
 
@@ -71,14 +73,20 @@ COSTS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def check_law(law: Distribution, *, draws: int = 100_000, false_alarm: float = 1e-6) -> None:
-    """Check that a discrete law can be truncated, relaxed and drawn from consistently.
+    """Check that a discrete law can be truncated and drawn from consistently, and its gradients.
+
+    Where a parameter requires a gradient, the mid rule and the differences of its record
+    (:class:`gengs.Law`) are compared with enumeration.
 
     Args:
         law: A law with a PMF.
         draws: How many draws its frequencies are judged by.
         false_alarm: The probability that a right law fails.
     """
-    table = as_finite(law, 1e-9)
+    try:
+        table = as_finite(law, 1e-9)
+    except TypeError as unknown:
+        raise AssertionError(str(unknown)) from unknown
     total = table.probs.sum(-1)
     _demand(bool(((total - 1).abs() < 1e-4).all()), f"the PMF sums to {_shown(total)}, not to 1")
     if not table.event_dim and table.num_atoms > 2:
@@ -99,10 +107,37 @@ def check_law(law: Distribution, *, draws: int = 100_000, false_alarm: float = 1
     # the count of a rare atom is not normal: a dozen draws more or less are no news
     error = spread + 3 / draws
     _demand_near("the frequency of an atom", frequencies, table.probs, error, false_alarm)
+    if any(leaf.requires_grad for leaf in leaves_of(law)):
+        _check_edges(law, min(draws, 20_000), false_alarm)
+
+
+def _check_edges(law: Distribution, gradients: int, false_alarm: float) -> None:
+    """The mid rule on a quadratic cost, for which it is exact, and differences on a rough one."""
+    weights = torch.linspace(-0.6, 1.1, max(law.event_shape.numel(), 1), dtype=torch.float64)
+
+    def along(z: Tensor) -> Tensor:
+        flat = z.flatten(z.dim() - len(law.event_shape)) if law.event_shape else z.unsqueeze(-1)
+        return (flat * weights.to(flat)).sum(-1)
+
+    checks: tuple[tuple[str, Estimator, Cost], ...] = (
+        ("mid rule", MidCDF(), lambda z: (along(z) - 1.3).square()),
+        ("differences", FiniteDifference(), lambda z: torch.sigmoid(6 * along(z)).round() + 0.1),
+    )
+    for name, estimator, cost in checks:
+        exact = torch.autograd.grad(
+            Exact().expect(cost, law).sum(), leaves_of(law), retain_graph=True
+        )
+        truth = torch.cat([gradient.flatten() for gradient in exact]).double()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            found = independent_gradients(estimator, cost, law, gradients)
+        error = found.std(0) / gradients**0.5 + 1e-6 * (1 + truth.abs())
+        what = f"the gradient by the {name} of its record"
+        _demand_near(what, found.mean(0), truth, error, false_alarm / 2)
 
 
 def check_estimator(
-    estimator: Estimator, *, replicates: int = 20_000, false_alarm: float = 1e-6
+    estimator: Estimator, *, gradients: int = 20_000, false_alarm: float = 1e-6
 ) -> None:
     """Check an estimator against enumeration on all :data:`LAWS` and :data:`COSTS`.
 
@@ -111,11 +146,11 @@ def check_estimator(
 
     Args:
         estimator: The estimator, as configured.
-        replicates: How many gradients its mean is judged by.
+        gradients: How many gradients its mean is judged by.
         false_alarm: The probability that a right estimator fails one of these checks.
     """
     if estimator.evaluations == 0:  # it draws nothing: one gradient is like the other
-        replicates = 2
+        gradients = 2
     comparisons = 2 * len(LAWS) * len(COSTS)
     for law_name, make in LAWS.items():
         q = Independent(make(), 1)  # a vector of three factors
@@ -125,7 +160,7 @@ def check_estimator(
             continue
         for cost_name, of_number in COSTS.items():
             where = f"{type(estimator).__name__} on {law_name}, {cost_name} cost"
-            _check_one(estimator, q, of_number, where, replicates, false_alarm / comparisons)
+            _check_one(estimator, q, of_number, where, gradients, false_alarm / comparisons)
     _check_words(estimator)
 
 
@@ -134,7 +169,7 @@ def _check_one(
     q: Distribution,
     of_number: Callable[[Tensor], Tensor],
     where: str,
-    replicates: int,
+    number: int,
     false_alarm: float,
 ) -> None:
     scale = torch.tensor(1.3, dtype=torch.float64, requires_grad=True)
@@ -149,20 +184,20 @@ def _check_one(
         torch.manual_seed(0)
         value = estimator.train().expect(cost, q)
         _demand(value.shape == q.batch_shape, f"{where}: the result has shape {tuple(value.shape)}")
-        gradients = independent_gradients(estimator, cost, q, replicates)
-    _demand(bool(torch.isfinite(gradients).all()), f"{where}: a gradient is not finite")
+        found = independent_gradients(estimator, cost, q, number)
+    _demand(bool(torch.isfinite(found).all()), f"{where}: a gradient is not finite")
     if estimator.objective != "expectation":
         return
     if estimator.unbiased:
-        error = gradients.std(0) / replicates**0.5 + 1e-9
+        error = found.std(0) / number**0.5 + 1e-9
         what = f"{where}: unbiased, but the mean gradient"
-        _demand_near(what, gradients.mean(0), truth, error, false_alarm)
+        _demand_near(what, found.mean(0), truth, error, false_alarm)
     # in evaluation mode the value is the discrete expectation, and so the decoder's gradient
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        values = estimator.eval().expect(cost, q.expand(torch.Size([replicates])))
+        values = estimator.eval().expect(cost, q.expand(torch.Size([number])))
     estimator.train()
-    mean, error = values.detach().mean(), values.detach().std() / replicates**0.5 + 1e-9
+    mean, error = values.detach().mean(), values.detach().std() / number**0.5 + 1e-9
     _demand_near(f"{where}: in evaluation mode the value", mean, exact_value, error, false_alarm)
     (decoder,) = torch.autograd.grad(values.mean(), scale)
     agrees = torch.allclose(decoder * scale.detach(), mean, rtol=1e-6)
@@ -196,7 +231,7 @@ def _demand_near(
     what: str, found: Tensor, exact: Tensor, error: Tensor, false_alarm: float
 ) -> None:
     """Raise if a mean is further from the truth than chance takes it at this rate."""
-    off = float(((found - exact.detach()).abs() / error).max())
+    off = float(((found - exact).abs() / error).detach().max())
     # how many standard errors a normal variable exceeds, on either side, at the rate of one of them
     limit = -NormalDist().inv_cdf(false_alarm / max(found.numel(), 1) / 2)
     _demand(off < limit, f"{what} {_shown(found)} is {off:.1f} standard errors off {_shown(exact)}")

@@ -60,13 +60,14 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Bernoulli, Distribution
+from torch.distributions import Distribution
 
-from ..distributions.finite import Finite
-from ..distributions.tilt import standardised_atoms, tilt
-from ..distributions.truncation import truncate
 from ..estimators.base import positive_integer
-from .fixed_prior import EXPLICIT, FixedPrior
+from ..laws.law import law_of
+from ..tables.finite import Finite
+from ..tables.tilting import standardised_atoms, tilt
+from ..tables.truncation import truncate
+from .fixed_prior import FixedPrior, has_explicit_posterior
 
 PosteriorFamily = Literal["explicit", "implicit", "tilted"]
 PosteriorKind = PosteriorFamily | Callable[[Tensor], Distribution]
@@ -101,11 +102,11 @@ class CountLatents(nn.Module):
         if not callable(kind) and kind not in get_args(PosteriorFamily):
             options = ", ".join(map(repr, get_args(PosteriorFamily)))
             raise ValueError(f"VAE expects `posterior` {options} or a function, got {kind!r}.")
-        if kind == "explicit" and type(law) not in EXPLICIT:
+        if kind == "explicit" and not has_explicit_posterior(law):
             raise TypeError(
-                f"an explicit posterior exists for {', '.join(k.__name__ for k in EXPLICIT)}, but "
-                f"the prior is {type(law).__name__}; use posterior='implicit' or a function from "
-                "the encoder's output to a law."
+                "an explicit posterior exists for Poisson, Geometric, NegativeBinomial, Bernoulli "
+                f"and Binomial, but the prior is {type(law).__name__}; use posterior='implicit' or "
+                "a function from the encoder's output to a law."
             )
         if level is not None and mass is not None:
             raise ValueError(f"VAE expects one of level={level} and mass={mass}, not both.")
@@ -162,7 +163,7 @@ class CountLatents(nn.Module):
             q = truncate(q, mass=self.mass, validate_args=self.validate_args)
             if q.certificate is not None:  # the window was chosen for q: p may have mass beyond
                 p = truncate(p, window=replace(q.certificate.window, allowed=1.0))
-        if isinstance(p, Bernoulli) and p.batch_shape:  # torch's divergence of these needs it
+        if not isinstance(p, Finite) and p.batch_shape:  # torch's divergence of Bernoullis needs it
             p = p.expand(q.batch_shape)
         return q, p
 
@@ -193,7 +194,8 @@ class CountLatents(nn.Module):
         raw = raw.to(torch.promote_types(raw.dtype, torch.float32))
         raw = raw.unflatten(-1, (raw.shape[-1] // width, width))  # (*, D, w)
         if not isinstance(prior, Finite):
-            return EXPLICIT[type(prior)](prior, raw.squeeze(-1), check)
+            explicit: Distribution = law_of(prior).explicit(prior, raw.squeeze(-1), check)
+            return explicit
         if self.kind == "implicit":
             return Finite(prior.atoms, logits=raw, validate_args=check)
         location, precision = _bounded(raw[..., 0], raw[..., 1] + _LOG_PRECISION, prior)

@@ -4,35 +4,21 @@ They move to a device and a type with the model that holds them, but never below
 of 2.3 is none in bfloat16.
 """
 
-__all__ = ["EXPLICIT", "FixedPrior", "Standardise"]
+__all__ = ["FixedPrior", "Standardise", "has_explicit_posterior"]
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import (
-    Bernoulli,
-    Binomial,
-    Distribution,
-    Geometric,
-    NegativeBinomial,
-    Poisson,
-)
+from torch.distributions import Distribution
 
-from ..distributions.finite import Finite
+from ..laws.law import Law, law_of
+from ..tables.finite import Finite
 
-# exp(-60) is a rate of zero for every purpose, exp(60) more than any count
-_LOG_RATES = (-60.0, 60.0)
 
-EXPLICIT: dict[type[Distribution], Callable[[Any, Tensor, bool | None], Distribution]] = {
-    Poisson: lambda _, raw, check: Poisson(raw.clamp(*_LOG_RATES).exp(), check),
-    Geometric: lambda _, raw, check: Geometric(None, raw, check),
-    NegativeBinomial: lambda p, raw, check: NegativeBinomial(p.total_count, None, raw, check),
-    Bernoulli: lambda _, raw, check: Bernoulli(None, raw, check),
-    Binomial: lambda p, raw, check: Binomial(p.total_count, None, raw, check),
-}
-"""The law of a prior's family with raw numbers as parameter, and whether to check those."""
+def has_explicit_posterior(prior: Distribution) -> bool:
+    """Whether one raw number for each latent makes a distribution of the prior's family."""
+    return type(law_of(prior)).explicit.__func__ is not Law.explicit.__func__  # type: ignore[attr-defined]
 
 
 class _WideBuffers(nn.Module):
@@ -63,7 +49,7 @@ class FixedPrior(_WideBuffers):
     def __init__(self, law: Distribution) -> None:
         super().__init__()
         self.kind: Any = Finite if isinstance(law, Finite) else type(law)
-        if self.kind not in (Finite, *EXPLICIT):
+        if self.kind is not Finite and not has_explicit_posterior(law):
             raise TypeError(
                 f"VAE expects a level= beside the prior {type(law).__name__}, or a module whose "
                 "forward() gives the law: it does not know the law's parameters."
@@ -97,6 +83,9 @@ class Standardise(_WideBuffers):
         tensor([-2.,  0.,  1.])
     """
 
+    centre: Tensor
+    spread: Tensor
+
     def __init__(self, law: Distribution) -> None:
         super().__init__()
         try:
@@ -108,8 +97,8 @@ class Standardise(_WideBuffers):
                 f"the mean or the variance of the prior {law} is not known or infinite: pass "
                 "standardise=False, and the decoder sees the counts as they are."
             )
-        self.centre: Tensor = nn.Buffer(mean, persistent=False)
-        self.spread: Tensor = nn.Buffer(torch.where(spread > 0, spread, 1.0), persistent=False)
+        self.register_buffer("centre", mean, persistent=False)  # nn.Buffer is of torch 2.5
+        self.register_buffer("spread", torch.where(spread > 0, spread, 1.0), persistent=False)
 
     def forward(self, z: Tensor) -> Tensor:
         """Latents ``(*, D)`` in units of the law."""

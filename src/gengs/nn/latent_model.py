@@ -32,9 +32,9 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution, Independent
 
-from ..distributions.kl import divergence
 from ..estimators.base import Cost, Estimator, as_in_training, positive_integer
 from ..estimators.temperature import Schedule
+from ..tables.kl import divergence
 
 # decoded draws that are held at once: 4 million numbers, 16 MB
 _MOST_NUMBERS = 1 << 22

@@ -1,11 +1,20 @@
-"""Programs: the discrete draws inside somebody's simulator carry gradients.
+"""Programs: the discrete draws inside a simulator carry gradients.
 
 :func:`differentiable` is a block in which torch's own random functions and every ``Law.sample()``
 draw by :func:`gengs.rsample`, or by the score function.
 """
 
-__all__ = ["CutGradientWarning", "Program", "Site", "differentiable"]
+__all__ = [
+    "Check",
+    "CutGradientWarning",
+    "FittedScore",
+    "Program",
+    "ProgramWarning",
+    "differentiable",
+]
 
-from .cut_report import CutGradientWarning
+from .check import Check
+from .fitted_score import FittedScore
 from .program import Program, differentiable
-from .sample_site import Site
+from .sample_site import CutGradientWarning, ProgramWarning
+from .sample_site import Site as Site  # the type of what Program.sites holds

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["BLOCKS", "captures", "current", "in_user_code", "outermost", "quiet"]
+__all__ = [
+    "BLOCKS",
+    "captures",
+    "current",
+    "in_user_code",
+    "mine",
+    "open_programs",
+    "outermost",
+    "quiet",
+]
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +40,11 @@ def outermost() -> Program:
     return BLOCKS.get()[0]
 
 
+def open_programs() -> bool:
+    """Whether a block is open in this thread or task."""
+    return bool(BLOCKS.get())
+
+
 def captures(mode: ProgramMode | None = None) -> bool:
     """Whether the program makes the draws: in a block, not in our own code, with gradients.
 
@@ -41,14 +55,20 @@ def captures(mode: ProgramMode | None = None) -> bool:
     return mine and in_user_code()
 
 
-def in_user_code() -> bool:
-    """Whether it is the user's code that runs, with gradients."""
-    return not _quiet.get() and torch.is_grad_enabled()
+def mine(mode: ProgramMode) -> bool:
+    """Whether the block of this thread or task has this mode."""
+    open_blocks = BLOCKS.get()
+    return bool(open_blocks) and open_blocks[0].mode is mode
+
+
+def in_user_code(gradients: bool = True) -> bool:
+    """Whether it is the user's code that runs, with gradients or, if told so, without."""
+    return not _quiet.get() and torch.is_grad_enabled() is gradients
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """What torch is asked in here is our own affair."""
+    """Interception is off in here."""
     token = _quiet.set(True)
     try:
         yield

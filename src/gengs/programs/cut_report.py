@@ -6,9 +6,8 @@ which draws it reached. What was cut off, wholly or in part, is said in one warn
 and advice.
 """
 
-__all__ = ["CutGradientWarning", "CutReport"]
+__all__ = ["CutReport"]
 
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,7 +15,15 @@ import torch
 from torch import Tensor
 
 from ..estimators.checked_cost import nodes_behind
-from .sample_site import Site, asked_by_library, by_line, place_of, where
+from .sample_site import (
+    CutGradientWarning,
+    Site,
+    asked_by_library,
+    by_line,
+    place_of,
+    warn_once,
+    where,
+)
 
 _FEW = 3
 """So many tensors are kept for each line that cuts gradients: in a loop they are alike."""
@@ -31,15 +38,12 @@ _ADVICE = {
         "an index has no slope: draw a one-hot vector and multiply (exact where the rest is "
         "quadratic in it, biased elsewhere)"
     ),
+    "looked up by a log_prob": "a table of probabilities has no slope in its values",
     "detached": "leave it attached",
     "taken out of torch": "stay with tensors",
 }
 _NOTHING = "no draw's parameters require a gradient, or the cost was made apart from the draws."
 _SCORE = "or draw it under gengs.differentiable(by=gengs.RLOO()), which asks nothing of the program"
-
-
-class CutGradientWarning(UserWarning):
-    """The gradient of a draw does not reach the loss, or not all of it does."""
 
 
 class CutReport:
@@ -60,9 +64,12 @@ class CutReport:
             site.node = z.grad_fn
             self._of_node[z.grad_fn] = site
 
-    def cut(self, kind: str, tensor: Tensor) -> None:
-        """Note that a tensor which carries a gradient meets an operation that ends it."""
-        if asked_by_library():
+    def cut(self, kind: str, tensor: Tensor, by_library: bool = False) -> None:
+        """Note that a tensor which carries a gradient meets an operation that ends it.
+
+        What a distribution's own code does is not the user's doing, unless told otherwise.
+        """
+        if not by_library and asked_by_library():
             return
         found = self._notes.setdefault((kind, *where()), [])
         if tensor.grad_fn is not None and len(found) < _FEW:
@@ -83,6 +90,25 @@ class CutReport:
                 known[node] = False
             path.pop()
         return known[tensor.grad_fn]
+
+    def draws(self) -> dict[Any, Site]:
+        """The draws in autograd's graph."""
+        return self._of_node
+
+    def places(self) -> list[str]:
+        """Where gradients end, and where random numbers meet parameters."""
+        cuts = [f"{kind} at {place_of(file, line)}" for kind, file, line in sorted(self._notes)]
+        return [*(f"compared or rounded at {place_of(*u)}" for u in sorted(self._uniforms)), *cuts]
+
+    def feeding(self, sites: Sequence[Site]) -> list[Site]:
+        """Draws of 0 or 1, and of categories, that take part in the parameters of later draws."""
+        small = {site.node: site for site in sites if site.node is not None and site.is_small}
+        if not small:
+            return []
+        starts = [n for site in sites for n in site.parameter_nodes if n not in self._of_node]
+        direct = [n for site in sites for n in site.parameter_nodes if n in small]
+        found = {n for n in nodes_behind([*direct, *starts], self._of_node) if n in small}
+        return [small[node] for node in small if node in found]
 
     def unrecognised(self) -> None:
         """Note uniform numbers whose comparison with a probability was not taken as a draw."""
@@ -113,8 +139,8 @@ class CutReport:
         self._notes.clear()
         if lines:
             file, line = next(((s.file, s.line) for s in sites), ("<program>", 1))
-            message = "draws whose gradient is not what it seems:\n  " + "\n  ".join(lines)
-            warnings.warn_explicit(message, CutGradientWarning, file, line)
+            message = "draws that lost their gradient:\n  " + "\n  ".join(lines)
+            warn_once(message, CutGradientWarning, file, line)
 
     def lines(self, root: Any, sites: Sequence[Site]) -> Iterator[str]:
         """One sentence for each line of the program that has something to be said about it."""
@@ -139,10 +165,10 @@ class CutReport:
                 yield f"{what}: no gradient comes back; {_reasons(notes)}"
             elif notes:
                 yield f"{what}: part of the gradient ends; {_reasons(notes)}"
-            if first.shared and first.rule != "none":
+            if first.shared and first.scored:
                 yield (
-                    f"{what}: shared by all replicates, which are not independent then; its first "
-                    "dimension should count them."
+                    f"{what}: shared by all replicates, so it has no baseline and varies more; "
+                    "if one of its dimensions counts them, say gengs.differentiable(..., dim=)."
                 )
         for file, line in sorted(self._uniforms):
             yield (

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.distributions import Binomial, Distribution, Independent, Transform
 
-from ..distributions.tracing import inside_vmap
+from ..numerics.tracing import inside_transform, inside_vmap
 from .sample_site import Site
 
 _POSITIVE = ("rate", "total_count", "concentration", "concentration0", "concentration1")
@@ -31,24 +31,30 @@ def base_of(law: Any) -> Any:
     return law
 
 
-def require_domain(law: Any, site: Site, relaxed: bool) -> None:
+def require_domain(law: Any, site: Site, relaxed: bool, known: dict[Any, bool]) -> None:
     """Raise a ``ValueError`` that names the line where a parameter has left its domain.
 
-    Where draws are ``relaxed``, one may have been taken for a number of trials.
+    Where draws are ``relaxed``, one may have been taken for a number of trials. A parameter that is
+    the same as before is ``known``, with whether it lies on a boundary.
     """
-    for name, top in _HIGHEST.items():
-        value = vars(law).get(name)
-        if not isinstance(value, Tensor) or not value.numel():
+    site.may_be_sure = "logits" in vars(law)
+    for name, value in vars(law).items():
+        top = _HIGHEST.get(name)
+        if top is None or not isinstance(value, Tensor) or not value.numel():
             continue
         value = value.detach()
-        low, high = value.aminmax()  # NaN if there is one
-        if not (low >= 0 and high <= top and high < math.inf):
-            wrong = value[~((value >= 0) & (value <= top) & (value < math.inf))]
-            raise ValueError(
-                f"{site.place}: {site.law} expects `{name}` of at least 0"
-                f"{' and at most 1' if top == 1 else ''}, but {wrong.numel()} of {value.numel()} "
-                f"are not; the first is {wrong.flatten()[0].item():.6g}."
-            )
+        key = None if inside_transform() else (name, value.data_ptr(), value.shape, value._version)
+        if key is None or (sure := known.get(key)) is None:
+            low, high = torch.stack(value.aminmax()).tolist()  # NaN if there is one
+            if not (low >= 0 and high <= top and high < math.inf):
+                wrong = value[~((value >= 0) & (value <= top) & (value < math.inf))]
+                raise ValueError(
+                    f"{site.place}: {site.law} expects `{name}` of at least 0"
+                    f"{' and at most 1' if top == 1 else ''}, but {wrong.numel()} of "
+                    f"{value.numel()} are not; the first is {wrong.flatten()[0].item():.6g}."
+                )
+            sure = known[key] = low == 0 or high == top
+        site.may_be_sure |= sure
     trials = law.total_count.detach() if relaxed and isinstance(law, Binomial) else None
     if trials is not None and not torch.equal(trials, trials.round()):
         raise ValueError(

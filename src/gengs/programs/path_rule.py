@@ -6,26 +6,31 @@ stay 0, that is an error, which the path cannot tell from the other case while t
 it is said how often it was done.
 """
 
-__all__ = ["PathRule", "say_what_was_held"]
+__all__ = ["PathRule", "warn_held"]
 
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Binomial, Categorical, OneHotCategorical, Poisson
+from torch.distributions import Bernoulli, Binomial, Categorical, OneHotCategorical, Poisson
 
-from ..draws import rsample
-from ..draws.own_laws import is_the_law
-from ..draws.rsample import looks_into, mover
-from ..draws.vectors import move_counts
 from ..estimators import MidCDF
 from .block_stack import outermost
-from .cut_report import CutGradientWarning
+from .known_laws import (
+    is_binomial,
+    is_categorical,
+    is_poisson,
+    move_one_hot,
+    moved_by,
+    rsample,
+    sees_through,
+)
 from .law_checks import base_of, is_continuous
-from .sample_site import Plain, Site, by_line, warn_at
+from .sample_site import Plain, ProgramWarning, Site, by_line, warn_at
 
-_SHARE = 0.01
+_SMALL = (Bernoulli, Categorical, OneHotCategorical)
+_SHARE = 0.05
 """Below this share of the counts at a line, their slope is left out without a word."""
 
 
@@ -37,51 +42,86 @@ class PathRule:
         self.name = "MidCDF" if by is None else type(by).__name__
         self.exact = by is None or isinstance(by, MidCDF)  # it keeps the draws of the program
 
-    looks_into = staticmethod(looks_into)
+    scored, fitted = False, None
+
+    @staticmethod
+    def sees_through(law: Any) -> bool:
+        """Whether the draws inside ``law.sample()`` are to carry the gradient."""
+        return sees_through(law, scored=False)
 
     def draw(self, site: Site, law: Any, plain: Plain, shape: torch.Size) -> Tensor:
         """A draw that carries a gradient; ``plain`` makes it as it would be made elsewhere."""
-        if isinstance(base := base_of(law), Categorical):
+        base = base_of(law)
+        site.is_small = isinstance(base, _SMALL)
+        if isinstance(base, Categorical):
             return self._index(site, _as_categorical(base, site), plain)
         z = self._moved(site, law, plain, shape)
-        outermost().report.follow(site, z)
-        return z.clone()  # which may be changed in place: its slope needs the draw as it was
+        if self.exact:
+            outermost().keep(site, law, z.detach())
+        return self.let_through(site, z)
+
+    def let_through(self, site: Site, z: Tensor) -> Tensor:
+        """A copy, which the program may change in place, behind the gate of the path."""
+        if not z.requires_grad:
+            return z
+        moving: Tensor = _Gate.apply(z, outermost().gate)
+        outermost().report.follow(site, moving)
+        return moving
 
     def _moved(self, site: Site, law: Any, plain: Plain, shape: torch.Size) -> Tensor:
         if is_continuous(law):
             drawn: Tensor = law.rsample(shape)
             return drawn
-        if self.absorbing:
+        if self.absorbing and site.may_be_sure:
             law = _hold_at_zero(law, site)
         try:
-            move = mover(law) if self.exact else None
+            move = moved_by(law) if self.exact else None
             if move is None:
                 return rsample(law, shape, self.by)
+            with torch.no_grad():
+                z = plain()
+            return move(z)
         except TypeError as error:
             raise TypeError(f"{site.place}: {error}") from None
-        with torch.no_grad():
-            z = plain()
-        return move(z)
 
     def _index(self, site: Site, law: Categorical, plain: Plain) -> Tensor:
         """An integer index, beside which goes a one-hot vector that moves."""
         with torch.no_grad():
             index = plain()
-            still = torch.nn.functional.one_hot(index, law.logits.shape[-1])
         if self.exact:
-            one_hot = move_counts(law, law.logits.new_ones(()), still.to(law.logits.dtype))
+            with torch.no_grad():
+                still = torch.nn.functional.one_hot(index, law.logits.shape[-1])
+            one_hot = move_one_hot(law, still)
+            outermost().keep(site, law, index.clone())
         else:
             kept = law.expand(index.shape)
             one_hot = rsample(OneHotCategorical(logits=kept.logits), by=self.by)
             index = one_hot.detach().argmax(-1)
-        outermost().report.follow(site, one_hot)
-        outermost().mode.surrogates.index(index, one_hot)
+        outermost().mode.surrogates.index(index, self.let_through(site, one_hot))
         return index
+
+
+class _Gate(torch.autograd.Function):
+    """A draw whose way back is open, or closed while the score is asked for on the same graph."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(z: Tensor, gate: list[bool]) -> Tensor:
+        return z.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.gate = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None]:
+        return (grad if ctx.gate[0] else None), None
 
 
 def _as_categorical(law: Categorical, site: Site) -> Categorical:
     """A law of indices, as torch's: of a subclass with its own ``log_prob``, what that says."""
-    if is_the_law(law, Categorical):
+    if is_categorical(law):
         return law
     values = torch.arange(law.logits.shape[-1], device=law.logits.device)
     values = values.reshape(-1, *[1] * len(law.batch_shape)).expand(-1, *law.batch_shape)
@@ -98,9 +138,9 @@ def _as_categorical(law: Categorical, site: Site) -> Categorical:
 def _hold_at_zero(law: Any, site: Site) -> Any:
     """A Poisson or Binomial law whose counts stay put where earlier draws ended what they count."""
     law, comes_from_a_draw = base_of(law), outermost().report.comes_from_a_draw
-    if is_the_law(law, Poisson) and comes_from_a_draw(law.rate):
+    if is_poisson(law) and comes_from_a_draw(law.rate):
         return Poisson(_held(law.rate, law.rate == 0, site), validate_args=False)
-    if is_the_law(law, Binomial) and "probs" in vars(law) and comes_from_a_draw(law.probs):
+    if is_binomial(law) and "probs" in vars(law) and comes_from_a_draw(law.probs):
         p = law.probs
         return Binomial(law.total_count, _held(p, (p == 0) | (p == 1), site), validate_args=False)
     return law
@@ -111,16 +151,16 @@ def _held(parameter: Tensor, ended: Tensor, site: Site) -> Tensor:
     return torch.where(ended, parameter.detach(), parameter)
 
 
-def say_what_was_held(sites: Sequence[Site]) -> None:
+def warn_held(sites: Sequence[Site]) -> None:
     """Warn of lines where more than a few counts stayed put."""
-    for group in by_line(site for site in sites if site.held is not None):
-        share = torch.stack([site.held for site in group if site.held is not None]).mean().item()
-        if share >= _SHARE:
+    for group in by_line(site for site in sites if site.drawn_from is not None):
+        shares = [site.held for site in group if site.held is not None]
+        if shares and torch.stack(shares).sum().item() / len(group) >= _SHARE:
             warn_at(
                 group[0],
-                f"{share:.0%} of the counts of {group[0].law} stood at a rate of 0 (or a "
-                "probability of 0 or 1) to which earlier draws had brought them, and their slope "
-                "is left out, as for a population that has died out; where nothing dies out for "
-                "good, gengs.differentiable(absorbing=False) keeps it.",
-                CutGradientWarning,
+                f"counts of {group[0].law} stood at a rate of 0 (or a probability of 0 or 1) to "
+                "which earlier draws had brought them, and the path leaves their slope out, as for "
+                "a population that has died out; what that does here, program.check(cost) measures "
+                "(absorbing=False keeps the slope, by=gengs.FittedScore() needs none).",
+                ProgramWarning,
             )

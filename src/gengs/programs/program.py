@@ -44,9 +44,11 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from ..draws.rsample import refuse_settings_of_expect
-from ..estimators import REINFORCE, RLOO
+from ..numerics.tracing import tensors_of
+from .auto import decide, is_first_call
 from .block_stack import BLOCKS, outermost, quiet
+from .check import Check, check_path
+from .credit import Credit, require_replicates
 from .cut_report import CutReport
 from .law_checks import (
     base_of,
@@ -55,11 +57,15 @@ from .law_checks import (
     require_domain,
     require_reverse_mode,
 )
-from .path_rule import PathRule, say_what_was_held
-from .sample_patch import patch_laws, restore_laws
-from .sample_site import Plain, Site, where
-from .score_rule import ScoreRule, credited, require_replicates, say_what_never_leaves
+from .path_rule import warn_held
+from .rules import Rule, Rules
+from .sample_patch import blocks_open, patch_laws, restore_laws
+from .sample_site import Plain, ProgramWarning, Site, warn_once, where, where_exactly
+from .score_rule import warn_boundary
 from .torch_mode import ProgramMode
+from .unseen import UnseenDraws
+
+_WATCHED: weakref.WeakSet[ProgramMode] = weakref.WeakSet()
 
 
 class Program:
@@ -67,25 +73,26 @@ class Program:
 
     mode: ProgramMode  # of the outermost block, from the beginning of the block on
 
-    def __init__(self, by: Any, validate: bool, absorbing: bool) -> None:
-        if isinstance(by, type):
-            raise TypeError(f"differentiable expects an estimator: pass by={by.__name__}().")
-        if by is not None and not hasattr(by, "draw") and not hasattr(by, "expect"):
-            raise TypeError(f"differentiable expects an estimator as `by`, but got {by!r}.")
-        scored = isinstance(by, RLOO | REINFORCE)
-        if by is not None and not hasattr(by, "draw") and not scored:
-            raise TypeError(
-                f"differentiable expects a rule for draws, but {type(by).__name__} needs the cost "
-                "of each; use MidCDF(), another that rsample takes, RLOO() or REINFORCE()."
-            )
-        refuse_settings_of_expect("differentiable", by)
-        self.rule: PathRule | ScoreRule
-        self.rule = ScoreRule(by, validate) if scored else PathRule(by, absorbing)
-        self.validate, self.report = validate, CutReport()
+    def __init__(
+        self, by: Any, validate: bool, absorbing: bool, dim: int | None, check: bool
+    ) -> None:
+        self._place = where()
+        self._auto = isinstance(by, str) and by == "auto"
+        self._check = check or self._auto
+        if self._auto:
+            by = decide(self._place)
+            self._check = by is None
+        self.rules = Rules(by, absorbing)
+        if check and any(rule.scored or not rule.exact for rule in self.rules):
+            raise TypeError("differentiable(check=True) checks the path: leave `by` out.")
+        self.validate, self.report, self.dim = validate, CutReport(), dim
         self.costs: list[Tensor] = []
+        self.gate = [True]
         self._sites: list[Site] = []
         self._around: tuple[Program, ...] = ()
-        self._used = False
+        self._used = self._said = False
+        self._domains: dict[Any, bool] = {}
+        self._credits: dict[Any, Credit] = {}
 
     def __enter__(self) -> Self:
         if self._used:
@@ -99,7 +106,17 @@ class Program:
         if not self._around:
             self.mode.__enter__()
             weakref.finalize(self, self.mode.stop).atexit = False
+            self._watch_generators()
         return self
+
+    def _watch_generators(self) -> None:
+        """Notice draws that are not seen, unless other blocks draw from the same generators."""
+        if blocks_open() > 1:
+            for mode in _WATCHED:
+                mode.unseen = None
+        elif self.validate:
+            self.mode.unseen = UnseenDraws()
+            _WATCHED.add(self.mode)
 
     def __exit__(self, *error: Any) -> None:
         try:
@@ -117,29 +134,64 @@ class Program:
 
     # --------------------------------------------------------------------------------- draws
 
+    def rule_for(self, kind: type) -> Rule:
+        """The rule of a distribution at the line that is running."""
+        return self.rules.pick(kind)
+
     def draw(
         self, law: Distribution, plain: Plain, shape: torch.Size = torch.Size(), name: str = ""
     ) -> Tensor:
         """One draw, by the block's rule; the program calls it ``name``, or as the law is called."""
         base, moves = base_of(law), depends_on_parameters(law)
         require_reverse_mode()
-        if moves and self.rule.looks_into(base):
+        rule = self.rule_for(type(base))
+        if moves and rule.sees_through(base):
             return self._inside(base, plain)
-        site = self.site(name or type(base).__name__, rule=None if moves else "none")
+        site = self.site(name or type(base).__name__, rule=rule.name if moves else "none")
         with quiet():
             if self.validate:
-                require_domain(base, site, relaxed=not self.rule.exact)
-            z = self.rule.draw(site, law, plain, shape) if moves else plain()
+                require_domain(base, site, not rule.exact, self._domains)
+            z = rule.draw(site, law, plain, shape) if moves else plain()
+            if not moves and (rule.fitted is not None or (rule.exact and not rule.scored)):
+                site.fitted = rule.fitted  # it adds noise that a control variate takes away
+                self.keep(site, law, z.clone())
+            self.mode.lost.drawn(site, [t for _, _, t in tensors_of(base)], moves)
             if not moves and is_continuous(law):
                 self.mode.noise.spoil(z)
             site.shape = tuple(z.shape)
+        if self.mode.unseen is not None:
+            self.mode.unseen.after()
         return z
 
-    def site(self, name: str, shape: tuple[int, ...] = (), rule: str | None = None) -> Site:
-        """A new site, at the line of the user's code that is running; the block's rule is its."""
-        site = Site(name, *where(), rule or self.rule.name, shape, epoch=len(outermost().costs))
+    def keep(self, site: Site, law: Any, value: Tensor) -> None:
+        """Keep what was drawn from which distribution, until it is asked how likely that was."""
+        site.drawn_from, site.value, nodes = law, value, []
+        for _, _, tensor in tensors_of(base_of(law)):
+            if self.mode.saves:
+                self.mode.saved.watch(tensor, site.rescue)
+            if tensor.grad_fn is not None:
+                nodes.append(tensor.grad_fn)
+        site.parameter_nodes = tuple(nodes)
+
+    def threshold(self, rule: Any, law: Any, p: Tensor, success: Tensor) -> Site:
+        """Uniform numbers were compared with a threshold: a draw of 0 or 1."""
+        site = self.site("torch.rand(...) < p", tuple(success.shape), rule.name)
+        site.is_small = True
+        if rule.scored:
+            rule.mark(site)
+        outermost().keep(site, law, success.to(p.dtype))
+        site.parameter_nodes = (p.grad_fn,) if p.grad_fn is not None else ()
+        return site
+
+    def site(self, name: str, shape: tuple[int, ...] = (), rule: str = "none") -> Site:
+        """A new site, at the line of the user's code that is running."""
+        file, line, instruction = where_exactly()
+        site = Site(name, file, line, rule, shape, instruction=instruction)
+        site.epoch = len(outermost().costs)
         for block in (*self._around, self):
             block._sites.append(site)
+        if (unseen := self.mode.unseen) is not None:
+            unseen.at(site)
         return site
 
     def _inside(self, law: Distribution, plain: Plain) -> Tensor:
@@ -164,7 +216,7 @@ class Program:
             values: One number per replicate. A reward is a negative cost.
         """
         self._require_outermost("cost")
-        require_replicates("cost", values, self.costs, self._sites)
+        require_replicates("cost", values, self.costs, self._sites, self.dim)
         self.costs.append(values)
 
     def loss(self, cost: Tensor | None = None) -> Tensor:
@@ -174,24 +226,148 @@ class Program:
             cost: What the program cost in the end; may be left out where :meth:`cost` was called.
         """
         self._require_outermost("loss")
-        if not self._sites:
-            raise ValueError(
-                "program.loss found no draw in the block: nothing called torch.poisson, "
-                "torch.binomial, torch.bernoulli, torch.multinomial or Law.sample() with gradients "
-                "enabled (draws by numpy or random are not seen)."
-            )
+        self._require_draws("loss")
         if cost is None and not self.costs:
             raise ValueError("program.loss expects a cost, as program.cost was never called.")
         if cost is not None:
-            require_replicates("loss", cost, self.costs, self._sites)
+            require_replicates("loss", cost, self.costs, self._sites, self.dim)
+        parts = [*self.costs, *([cost] if cost is not None else [])]
+        if self._check and parts[0].dim() == 1 and len(parts[0]) > 1:
+            self._decide(sum(parts[1:], parts[0]))
         with quiet():
-            value = credited(self.costs, cost, self._sites)
-            self.mode.stop()
-            if torch.is_grad_enabled():
-                say_what_was_held(self._sites)
-                say_what_never_leaves(self._sites)
-            self.report.after_backward(value, self._sites)
+            alone = parts[0].numel() == 1  # one run of the program: nothing to share or compare
+            value = self._credit(None if alone else len(parts[0])).loss(parts)
+            self._finish(value, parts[-1])
         return value
+
+    def mean(self, x: Tensor) -> Tensor:
+        """The mean over replicates of anything that the program made, with the rules' gradient.
+
+        A function of expectations, such as ``(program.mean(x) - target) ** 2``, is right by every
+        rule: the score of a cost needs the cost itself, not a function of its mean.
+
+        Args:
+            x: Replicates first (or in the dimension ``dim`` of the block), of any shape.
+        """
+        self._require_outermost("mean")
+        self._require_draws("mean")
+        if not isinstance(x, Tensor) or not x.dim():
+            raise ValueError("program.mean expects a tensor whose first dimension is replicates.")
+        which = self.dim if self.dim is not None and -x.dim() <= self.dim < x.dim() else 0
+        x = x.movedim(which, 0)
+        with quiet():
+            value = self._credit(len(x)).mean(x)
+            self._finish(value, x)
+        return value
+
+    def check(self, cost: Tensor) -> Check:
+        """Whether the path is right here: its gradient beside the score's, on the same draws.
+
+        Takes ten backward passes. Call it before ``backward()``, which frees the graph.
+
+        Args:
+            cost: One number per replicate, at least twenty of them.
+        """
+        self._require_outermost("check")
+        self._require_draws("check")
+        if any(rule.scored or not rule.exact for rule in self.rules):
+            raise TypeError(
+                "program.check compares the path with the score: open the block without `by`."
+            )
+        found = check_path(self, cost)
+        self._said = self._said or found.agrees is True
+        return found
+
+    # -------------------------------------------------------------------------- what is said
+
+    def why_biased(self) -> str:
+        """Where the path may have gone wrong, as the rest of a sentence."""
+        feeding = sorted({site.place for site in self.report.feeding(self._sites)})
+        held = sorted({site.place for site in self._sites if site.held is not None})
+        cuts = self.report.places()
+        parts = []
+        if feeding:
+            parts.append(f"draws of 0 or 1 at {', '.join(feeding[:3])} feed later draws")
+        if held:
+            parts.append(f"counts at {', '.join(held[:3])} stand at an absorbing state")
+        if cuts:
+            parts.append(f"draws are {', '.join(cuts[:3])}")
+        return f": {'; '.join(parts)}" if parts else ""
+
+    def _credit(self, replicates: int | None) -> Credit:
+        if replicates not in self._credits:
+            self._credits[replicates] = Credit(
+                self._sites, replicates, self.dim, self.mode.branched
+            )
+        return self._credits[replicates]
+
+    def _decide(self, cost: Tensor) -> None:
+        """Check the path on the first call, and take the fitted score where it fails (auto)."""
+        self._check = False
+        if not self._auto and not is_first_call(self._place):
+            return
+        found = self.check(cost)
+        if self._auto:
+            rule = decide(self._place, found)
+            if rule.scored:
+                self.gate[0] = False
+                for site in self._sites:
+                    if site.node is not None:
+                        rule.mark(site)
+                    site.fitted = rule.fitted
+        elif not found.agrees:
+            warn_once(f"check: {found}", ProgramWarning, *self._place)
+
+    def _finish(self, value: Tensor, cost: Tensor) -> None:
+        """Nothing more is noted; say what is to be said."""
+        self.mode.stop()
+        if torch.is_grad_enabled() and not self._said:
+            self._said = True
+            self._warn(cost)
+        self.report.after_backward(value, self._sites)
+
+    def _warn(self, cost: Tensor) -> None:
+        path = [site for site in self._sites if not site.scored]
+        warn_held(path)
+        warn_boundary(self._sites)
+        mode = self.mode
+        said = [*mode.lost.sentences(), *mode.by_hand.sentences(cost)]
+        feeding = self.report.feeding(path)
+        if feeding:
+            places = ", ".join(sorted({f"{s.place} ({s.law})" for s in feeding})[:4])
+            said.append(
+                f"{places}: a draw of 0 or 1, or a category, sets the parameters of later draws. "
+                "The path follows it along a straight line, which may be off by any amount; "
+                "program.check(cost) measures it, by=gengs.FittedScore() and by=gengs.RLOO() are "
+                "unbiased."
+            )
+        said += [
+            f"{place}: {name} was drawn inside an autograd.Function, whose own backward is taken "
+            "for its gradient; the block has no part in it."
+            for (name, place), inside in mode.ungraded.items()
+            if inside
+        ]
+        if mode.unseen is not None and (sentence := mode.unseen.sentence()) is not None:
+            said.append(sentence)
+        site = next(iter(self._sites), None)
+        file, line = (site.file, site.line) if site is not None else self._place
+        for sentence in said:
+            warn_once(sentence, ProgramWarning, file, line)
+
+    def _require_draws(self, name: str) -> None:
+        if self._sites:
+            return
+        reasons = [
+            *(f"{f} ran under torch.no_grad at {place}" for f, place in self.mode.ungraded),
+            *(f"a tensor that carries a gradient is {where}" for where in self.report.places()),
+            *(self.mode.unseen.found if self.mode.unseen is not None else []),
+        ]
+        why = f" ({'; '.join(reasons[:4])})" if reasons else ""
+        raise ValueError(
+            f"program.{name} found no draw in the block{why}: nothing called torch.poisson, "
+            "torch.binomial, torch.bernoulli, torch.multinomial or Law.sample() with gradients "
+            "enabled (draws by numpy or random are not seen)."
+        )
 
     def _require_outermost(self, name: str) -> None:
         if self._around:
@@ -202,17 +378,27 @@ class Program:
 
 
 def differentiable(
-    by: Any = None, *, validate_args: bool | None = None, absorbing: bool = True
+    by: Any = None,
+    *,
+    validate_args: bool | None = None,
+    absorbing: bool = True,
+    dim: int | None = None,
+    check: bool = False,
 ) -> Program:
     """A block whose discrete draws carry gradients.
 
     Args:
         by: The rule of its draws: an estimator that :func:`gengs.rsample` takes, ``MidCDF()`` by
-            default; or ``RLOO()`` or ``REINFORCE()``, the score function.
-        validate_args: Whether to check the parameters at each draw, at the price of one look at
-            their values; on by default.
+            default; or ``FittedScore()``, ``RLOO()`` or ``REINFORCE()``, the score function; or a
+            dictionary of rules, ``{Bernoulli: RLOO(), "rumour.py:31": RLOO(), "default": ...}``; or
+            ``"auto"``: the path where :meth:`Program.check` finds no bias on the first call of this
+            line, ``FittedScore()`` otherwise, which is printed.
+        validate_args: Whether to check the parameters at each draw, and to notice draws that are
+            not seen; on by default.
         absorbing: Whether a count stays put where earlier draws have ended what it counts; with
             ``False`` it moves by the whole one-sided slope, as :func:`gengs.rsample` does.
+        dim: The dimension of each draw that counts replicates; the first unless told otherwise.
+        check: Whether to check the path on the first call of this line, and warn if it is off.
 
     Example:
         >>> import gengs
@@ -225,4 +411,5 @@ def differentiable(
         >>> bool((theta.grad / (50 * 1.3**4) - 1).abs() < 0.1), len(program.sites)
         (True, 5)
     """
-    return Program(by, __debug__ if validate_args is None else validate_args, absorbing)
+    validate = __debug__ if validate_args is None else validate_args
+    return Program(by, validate, absorbing, dim, check)

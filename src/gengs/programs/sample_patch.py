@@ -1,11 +1,13 @@
-"""While a block is open, ``sample`` of every law asks the program first.
+"""While a block is open, ``sample``, ``rsample`` and ``log_prob`` of distributions are patched.
 
 The methods are wrapped when the first block of the process opens and put back when the last one
-closes. A wrapper does nothing in a thread without a block, under the user's ``no_grad``, or inside
-the library's own code; what a law does under its own ``no_grad`` never shows.
+closes; classes that are made in between are wrapped, too. A wrapper does nothing in a thread
+without a block, under the user's ``no_grad``, or inside the library's own code; what a distribution
+does under its own ``no_grad`` never shows. A distribution's own ``rsample`` is left alone: its
+gradient is its own.
 """
 
-__all__ = ["patch_laws", "restore_laws"]
+__all__ = ["blocks_open", "patch_laws", "restore_laws"]
 
 import copy
 import functools
@@ -18,8 +20,10 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.utils.checkpoint import CheckpointFunction
 
-from .block_stack import BLOCKS, captures, current
-from .torch_mode import draw_geometric
+from .block_stack import BLOCKS, captures, current, outermost, quiet
+from .drawn_log_prob import log_prob_of_drawn
+from .law_checks import is_continuous
+from .torch_draws import draw_geometric
 
 _lock = threading.Lock()
 _open = 0  # blocks, in all threads
@@ -36,10 +40,28 @@ def patch_laws() -> None:
         _open += 1
         if _open == 1:
             for kind in set(_laws(Distribution)):
-                if "sample" in vars(kind):
-                    _replace(kind, "sample", _asking(kind, vars(kind)["sample"]))
+                _patch(kind)
+            _replace(Distribution, "__init_subclass__", classmethod(_patch_subclass))
             _replace(Tensor, "geometric_", _differentiable_geometric)
             _replace(CheckpointFunction, "forward", staticmethod(_refused_checkpoint))
+
+
+def blocks_open() -> int:
+    """How many blocks are open, in all threads."""
+    return _open
+
+
+def _patch(kind: type[Distribution]) -> None:
+    for name, wrapper in _WRAPPERS.items():
+        if name in vars(kind):
+            _replace(kind, name, wrapper(kind, vars(kind)[name]))
+
+
+def _patch_subclass(kind: Any, /, **kwargs: Any) -> None:
+    """A class is made while a block is open."""
+    with _lock:
+        if _open:
+            _patch(kind)
 
 
 def restore_laws() -> None:
@@ -68,11 +90,49 @@ def _asking(kind: type[Distribution], original: Callable[..., Tensor]) -> Callab
     def sample(self: Distribution, *args: Any, **kwargs: Any) -> Tensor:
         if not captures():
             return original(self, *args, **kwargs)
+        if (unseen := outermost().mode.unseen) is not None:
+            unseen.before()
         shape = args[0] if args else kwargs.get("sample_shape", ())
         plain = functools.partial(original, self, *args, **kwargs)
         return current().draw(_as_drawn(self, kind), plain, torch.Size(shape))
 
     return sample
+
+
+def _own_gradient(kind: type[Distribution], original: Callable[..., Tensor]) -> Any:
+    @functools.wraps(original)
+    def rsample(self: Distribution, *args: Any, **kwargs: Any) -> Tensor:
+        if not captures():
+            return original(self, *args, **kwargs)
+        program = outermost()
+        if program.mode.unseen is not None:
+            program.mode.unseen.before()
+        with quiet():
+            drawn = original(self, *args, **kwargs)
+        if is_continuous(self):
+            program.mode.noise.spoil(drawn)
+        else:
+            current().site(type(self).__name__, tuple(drawn.shape), rule="rsample")
+        return drawn
+
+    return rsample
+
+
+def _weighing(kind: type[Distribution], original: Callable[..., Tensor]) -> Any:
+    @functools.wraps(original)
+    def log_prob(self: Distribution, value: Any, *args: Any, **kwargs: Any) -> Tensor:
+        if not captures() or not isinstance(value, Tensor):
+            return original(self, value, *args, **kwargs)
+        return log_prob_of_drawn(self, kind, value, functools.partial(original, self))
+
+    return log_prob
+
+
+_WRAPPERS: dict[str, Any] = {
+    "sample": _asking,
+    "rsample": _own_gradient,
+    "log_prob": _weighing,
+}
 
 
 def _as_drawn(law: Distribution, kind: type[Distribution]) -> Distribution:

@@ -1,6 +1,19 @@
 """A sample site: one draw of a program, and the line that made it."""
 
-__all__ = ["Plain", "Site", "asked_by_library", "by_line", "place_of", "warn_at", "where"]
+__all__ = [
+    "CutGradientWarning",
+    "Plain",
+    "ProgramWarning",
+    "Site",
+    "asked_by_library",
+    "by_line",
+    "inside_function",
+    "place_of",
+    "warn_at",
+    "warn_once",
+    "where",
+    "where_exactly",
+]
 
 import os
 import sys
@@ -15,13 +28,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .in_place import snapshot
+
 Plain = Callable[[], Tensor]
 """Makes a draw as it would be made outside the block."""
 
 _OURS = f"{Path(__file__).resolve().parents[1]}{os.sep}"
 _TORCH = f"{Path(torch.__file__).resolve().parent}{os.sep}"
 _PYRO = f"{os.sep}site-packages{os.sep}pyro{os.sep}"
-_LAWS = (f"{_TORCH}distributions", f"{_OURS}distributions")
+_LAWS = (f"{_TORCH}distributions", *(f"{_OURS}{folder}" for folder in ("distributions", "laws")))
+_FUNCTION = f"{_TORCH}autograd{os.sep}function.py"
+_SAID: dict[Any, Any] = {}
+"""Where Python keeps what its default filter has shown: each text once for each line."""
+
+
+class ProgramWarning(UserWarning):
+    """The gradient of a program may not be what it seems."""
+
+
+class CutGradientWarning(ProgramWarning):
+    """The gradient of a draw does not reach the loss, or not all of it does."""
 
 
 @dataclass(eq=False)
@@ -41,14 +67,28 @@ class Site:
 
     node: Any = field(default=None, repr=False)
     """The draw in autograd's graph, where a gradient comes back to it."""
+    drawn_from: Any = field(default=None, repr=False)
+    """The distribution, with the parameters it had."""
+    value: Tensor | None = field(default=None, repr=False)
+    """What was drawn, without a gradient."""
     log_prob: Tensor | None = field(default=None, repr=False)
-    """Of a score draw: summed over all but the first dimension."""
+    """Of what was drawn, in the shape of the draw; made when it is asked for."""
     baseline: bool = field(default=False, repr=False)
     """Whether the other replicates' mean is subtracted from its credit."""
+    scored: bool = field(default=False, repr=False)
+    """Whether its gradient is that of the score."""
+    fitted: Any = field(default=None, repr=False)
+    """The rule that fits a control variate to it, if there is one."""
+    parameter_nodes: tuple[Any, ...] = field(default=(), repr=False)
+    """Where its parameters come from in autograd's graph."""
+    is_small: bool = field(default=False, repr=False)
+    """Whether it is 0 or 1, or a category: no small step leads to the next value."""
+    may_be_sure: bool = field(default=True, repr=False)
+    """Whether some parameter may lie on a boundary."""
     held: Tensor | None = field(default=None, repr=False)
     """The share of its counts that stay put because earlier draws ended what they count."""
-    edge: Tensor | None = field(default=None, repr=False)
-    """Of a score draw: a sum of its parameters that lie on a boundary."""
+    instruction: int = field(default=0, repr=False)
+    """Which draw of its line it is."""
     epoch: int = field(default=0, repr=False)
     """How many costs had arrived before it."""
 
@@ -56,6 +96,10 @@ class Site:
     def place(self) -> str:
         """``file:line``, as editors and terminals understand it."""
         return place_of(self.file, self.line)
+
+    def rescue(self) -> None:
+        """The distribution's parameters are about to be overwritten."""
+        self.drawn_from = snapshot(self.drawn_from)
 
     def __str__(self) -> str:
         return f"{self.place}: {self.law}, shape {self.shape}, by {self.rule}"
@@ -77,17 +121,33 @@ def by_line(sites: Iterable[Site], *more: str) -> list[list[Site]]:
 
 
 def warn_at(site: Site, message: str, category: type[Warning]) -> None:
-    """Warn as if the line of the draw did."""
-    warnings.warn_explicit(f"{site.place}: {message}", category, site.file, site.line)
+    """Warn as if the line of the draw did: once for each line, unless a filter says otherwise."""
+    warn_once(f"{site.place}: {message}", category, site.file, site.line)
+
+
+def warn_once(message: str, category: type[Warning], file: str, line: int) -> None:
+    """Warn as if this line of a file did."""
+    warnings.warn_explicit(message, category, file, line, registry=_SAID)
 
 
 def where() -> tuple[str, int]:
     """File and line of the user's code that is running: the first frame of no library."""
+    frame = _users_frame()
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def where_exactly() -> tuple[str, int, int]:
+    """File, line, and the instruction: a line may draw twice."""
+    frame = _users_frame()
+    return frame.f_code.co_filename, frame.f_lineno, frame.f_lasti
+
+
+def _users_frame() -> FrameType:
     for frame in _frames():
         name = frame.f_code.co_filename
         if not name.startswith((_OURS, _TORCH, "<frozen")) and _PYRO not in name:
             break
-    return name, frame.f_lineno
+    return frame
 
 
 def asked_by_library() -> bool:
@@ -99,6 +159,11 @@ def asked_by_library() -> bool:
         if not name.startswith((_OURS, _TORCH)):
             return False
     return False
+
+
+def inside_function() -> bool:
+    """Whether the forward pass of an ``autograd.Function`` is running."""
+    return any(frame.f_code.co_filename == _FUNCTION for frame in _frames())
 
 
 def _frames() -> Iterator[FrameType]:

@@ -15,57 +15,59 @@ side only: the score has no part in it. That is an error only if the parameter w
 boundary: a rate ``theta * infected`` stays 0 where nobody is infected, whatever ``theta``.
 """
 
-__all__ = ["ScoreRule", "credited", "require_replicates", "say_what_never_leaves"]
+from __future__ import annotations
+
+__all__ = ["ScoreRule", "require_score", "warn_boundary"]
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Binomial, Distribution, Poisson, TransformedDistribution
+from torch.distributions import Binomial, TransformedDistribution
 
-from ..distributions.tracing import tensors_of
-from ..draws.once_differentiable import OnceDifferentiable
-from ..draws.own_laws import has_own_pmf, is_the_law
 from ..estimators import RLOO, BoundaryWarning
 from ..estimators.checked_cost import graph_of
-from ..estimators.factors import Factors
+from ..numerics.tracing import tensors_of
+from .block_stack import outermost
+from .fitted_score import FittedScore
+from .known_laws import boundary_of, sees_through, values_of
 from .law_checks import base_of, depends_on_parameters
 from .sample_site import Plain, Site, by_line, warn_at
 
 
 class ScoreRule:
-    """The draws of ``RLOO()`` and ``REINFORCE()``."""
+    """The draws of ``RLOO()``, ``REINFORCE()`` and ``FittedScore()``."""
 
     exact = True  # it keeps the draws of the program
+    scored = True
 
-    def __init__(self, by: Any, validate: bool) -> None:
-        self.name, self.baseline, self.validate = type(by).__name__, isinstance(by, RLOO), validate
+    def __init__(self, by: Any) -> None:
+        self.name = type(by).__name__
+        self.fitted = by if isinstance(by, FittedScore) else None
+        self.baseline = isinstance(by, RLOO | FittedScore)
 
     @staticmethod
-    def looks_into(law: Distribution) -> bool:
+    def sees_through(law: Any) -> bool:
         """Whether the draw is made of others, which have a log-probability."""
-        return not has_own_pmf(law)
+        return sees_through(law, scored=True)
 
     def draw(self, site: Site, law: Any, plain: Plain, shape: torch.Size) -> Tensor:
         """A draw as the program makes it."""
         with torch.no_grad():
             z = plain()
         base = base_of(law)
-        _require_score(base, site)
-        if self.validate:
-            _keep_boundary(site, base)
-        self.keep(site, _log_prob(law, z.clone()))  # the program may change its draw in place
-        return z
+        require_score(base, site)
+        self.mark(site)
+        outermost().keep(site, law, z.clone())  # the program may change its draw in place
+        return values_of(base, z)
 
-    def keep(self, site: Site, log_prob: Tensor) -> None:
-        """Keep a log-probability, ``(replicates, ...)``, until the cost is known."""
-        site.baseline = self.baseline
-        site.log_prob = log_prob.flatten(1).sum(1) if log_prob.dim() > 1 else log_prob
+    def mark(self, site: Site) -> None:
+        """The site's gradient is that of this rule."""
+        site.scored, site.baseline, site.fitted = True, self.baseline, self.fitted
 
 
-def _require_score(law: Any, site: Site) -> None:
+def require_score(law: Any, site: Site) -> None:
     """Raise a ``TypeError`` where the score lacks the derivative in a parameter with a gradient."""
     if isinstance(law, Binomial) and law.total_count.requires_grad:
         raise TypeError(
@@ -78,43 +80,44 @@ def _require_score(law: Any, site: Site) -> None:
             f"{site.place}: the score of {site.law} has no derivative in its transforms, which "
             "carry a gradient here: they move its values; apply them to the draw instead."
         )
+    if any(
+        name == "atoms" and t.requires_grad
+        for owner, name, t in tensors_of(law)
+        if owner is not law
+    ):
+        raise TypeError(
+            f"{site.place}: the score of {site.law} has no derivative in the atoms of its parts, "
+            "which carry a gradient here; draw the parts one after the other."
+        )
 
 
-def _log_prob(law: Any, z: Tensor) -> Tensor:
-    """``law.log_prob(z)``, whose gradient at a rate of 0 is not 0/0."""
-    base = base_of(law)
-    if not is_the_law(base, Poisson):
-        log_prob: Tensor = law.log_prob(z)
-        return log_prob
-    rate, events = base.rate, len(law.event_shape)
-    log_rate = torch.where(rate == 0, torch.ones_like(rate), rate).log()
-    joint = z * log_rate - rate - torch.lgamma(z + 1)
-    return joint.flatten(joint.dim() - events).sum(-1) if events else joint
-
-
-def _keep_boundary(site: Site, law: Distribution) -> None:
-    """Keep a weighted sum of the parameters that lie on a boundary until the loss is asked for."""
-    edge = Factors(law, site.rule).boundary()
+def _edge(site: Site) -> Tensor | None:
+    """A weighted sum of the parameters that lie on a boundary."""
+    law = base_of(site.drawn_from)
+    if not site.may_be_sure or not depends_on_parameters(law):
+        return None
+    edge = boundary_of(law)
     if edge is None or not edge.any():
-        return
+        return None
     for _, _, parameter in tensors_of(law):
-        if not parameter.requires_grad:
-            continue
-        mask = edge if edge.shape == parameter.shape else edge.any(-1)
-        if mask.shape == parameter.shape:
-            there = parameter[mask]  # no two weights are alike, so that nothing cancels
-            weights = torch.linspace(1, 2, len(there), dtype=there.dtype, device=there.device)
-            site.edge = there @ weights
+        if parameter.requires_grad:
+            mask = edge if edge.shape == parameter.shape else edge.any(-1)
+            if mask.shape == parameter.shape:
+                there = parameter[mask]  # no two weights are alike, so that nothing cancels
+                weights = torch.linspace(1, 2, len(there), dtype=there.dtype, device=there.device)
+                return there @ weights
+    return None
 
 
-def say_what_never_leaves(sites: Sequence[Site]) -> None:
+def warn_boundary(sites: Sequence[Site]) -> None:
     """Warn of lines whose parameters would leave a boundary, if the draws could."""
-    for group in by_line(site for site in sites if site.edge is not None):
-        total = torch.stack([site.edge for site in group if site.edge is not None]).sum()
+    for group in by_line(site for site in sites if site.scored and site.drawn_from is not None):
+        edges = [edge for site in group if (edge := _edge(site)) is not None]
+        if not edges:
+            continue
+        total = torch.stack(edges).sum()
         leaves = [node.variable for node in graph_of(total) if hasattr(node, "variable")]
         slopes = torch.autograd.grad(total, leaves, retain_graph=True) if leaves else ()
-        for site in group:
-            site.edge = None
         if any(bool(slope.any()) for slope in slopes):
             warn_at(
                 group[0],
@@ -123,78 +126,3 @@ def say_what_never_leaves(sites: Sequence[Site]) -> None:
                 "one-sided derivative there; the path has it.",
                 BoundaryWarning,
             )
-
-
-def credited(costs: Sequence[Tensor], last: Tensor | None, sites: Sequence[Site]) -> Tensor:
-    """The sum of all costs, one number per replicate, with the gradient of the score draws.
-
-    ``costs`` arrived while the program ran, ``last`` in the end.
-    """
-    parts = [*costs, *([last] if last is not None else [])]
-    parts = [p if p.is_floating_point() else p.to(torch.get_default_dtype()) for p in parts]
-    total = torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]
-    returns = list(accumulate(part.detach() for part in reversed(parts)))[::-1]  # from each on
-    alone = total.numel() == 1  # one run of the program: nothing to share, nothing to compare
-    groups: dict[Any, list[Tensor]] = {}  # draws that have the same costs to their credit
-    for site in sites:
-        site.shared = not alone and (not site.shape or site.shape[0] != len(total))
-        if site.log_prob is not None and site.epoch < len(returns):  # else nothing was paid after
-            score = site.log_prob.sum() if site.shared or alone else site.log_prob
-            groups.setdefault((site.epoch, site.baseline, site.shared), []).append(score)
-    terms = []
-    for (epoch, baseline, shared), scores in groups.items():
-        after = returns[epoch]
-        if shared:
-            after = after.mean()
-        elif baseline:
-            after = after - (after.sum() - after) / (len(after) - 1)
-        terms.append(torch.stack(scores).sum(0) * after)
-    return total + _Score.apply(sum(terms[1:], terms[0])) if terms else total
-
-
-class _Score(torch.autograd.Function):
-    """Zero, whose gradient is that of the surrogate: once, as it is no estimate of the second."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(surrogate: Tensor) -> Tensor:
-        return torch.zeros_like(surrogate)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        result: Tensor = OnceDifferentiable.apply(grad, _NOT_TWICE, *ctx.saved_tensors)
-        return result
-
-
-_NOT_TWICE = (
-    "the score rule of gengs.differentiable has no second derivative: that of its estimate is no "
-    "estimate of the second; the path has one, where its draws have closed forms."
-)
-
-
-def require_replicates(
-    name: str, values: Any, costs: Sequence[Tensor], sites: Sequence[Site]
-) -> None:
-    """Raise where a cost, given to the method ``name``, is not one number per replicate."""
-    if not isinstance(values, Tensor):
-        raise TypeError(f"program.{name} expects a tensor, but got {type(values).__name__}.")
-    firsts = {site.shape[0] for site in sites if site.shape}
-    known = f", {min(firsts)} by its draws" if len(firsts) == 1 else ""
-    expected = (
-        f"program.{name} expects one number per replicate, shape (replicates,){known}, but got "
-        f"shape {tuple(values.shape)}"
-    )
-    if values.dim() > 1:
-        raise ValueError(f"{expected}; average or sum the other dimensions.")
-    alone = values.numel() == 1
-    if not alone and len(firsts) == 1 and len(values) not in firsts:
-        raise ValueError(f"{expected}; the first dimension of a draw counts the replicates.")
-    if costs and values.shape != costs[0].shape:
-        raise ValueError(f"{expected}; earlier costs had {tuple(costs[0].shape)}.")
-    if alone and any(site.baseline for site in sites):
-        raise ValueError(f"{expected}: RLOO needs at least two, REINFORCE() does with one.")

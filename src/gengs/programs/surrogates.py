@@ -91,6 +91,16 @@ class Surrogates:
             found = one_hot @ torch.arange(one_hot.shape[-1], device=value.device).to(one_hot.dtype)
         return found
 
+    def one_hot(self, value: Any) -> Tensor | None:
+        """The one-hot vector of an index, or of an integer that is 0 or 1."""
+        if not isinstance(value, Tensor) or value.is_floating_point():
+            return None
+        found: Tensor | None = self._one_hot.get(value)
+        number = self._numbers.get(value) if found is None else None
+        if number is not None and value.numel() and 0 <= value.min() <= value.max() <= 1:
+            found = torch.stack([1 - number, number], -1)
+        return found
+
     def all_in(self, args: Any) -> Iterator[Tensor]:
         """The surrogates of the arguments, lists of tensors included."""
         for value in tensors_in(args) if self else ():
@@ -105,10 +115,12 @@ class Surrogates:
         """Whether ``func`` takes surrogates (``like`` is one of them), and what it returns."""
         if name == "where" and len(args) == 3 and self.of(args[0]) is not None:
             return True, self._where(func, *args)
-        if name == "one_hot" and args[0] in self._one_hot:
+        if name == "one_hot":
             plain = func(*args, **kwargs)
-            if plain.shape == (one_hot := self._one_hot[args[0]]).shape:
-                self.pair(plain, one_hot)
+            if (one_hot := self.one_hot(args[0])) is None:
+                return False, None
+            more = plain.shape[-1] - one_hot.shape[-1]  # classes for padding, or none of the last
+            self.pair(plain, torch.nn.functional.pad(one_hot, (0, more)))
             return True, plain
         if name in _LOGIC:
             parts = [self._floating(value, like) for value in args]

@@ -1,34 +1,49 @@
 """What torch is asked while a block is open: draws are taken over, cut gradients are noted."""
 
-__all__ = ["ProgramMode", "draw_geometric"]
+from __future__ import annotations
 
-from collections.abc import Callable
+__all__ = ["ProgramMode"]
+
 from functools import partial
 from typing import Any, Self
 
-import torch
 from torch import Tensor
-from torch.distributions import Bernoulli, Binomial, Categorical, Geometric, Normal, Poisson
-from torch.overrides import (
-    TorchFunctionMode,
-    _get_current_function_mode_stack,
-    _pop_mode,
-    _push_mode,
-)
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from .block_stack import captures, current, in_user_code, quiet
+from ..numerics.tracing import inside_transform
+from .block_stack import captures, in_user_code, mine, open_programs, quiet
+from .by_hand import ADDITIVE, ByHand
 from .cut_operations import ending, moving, no_derivative, tensors_in
-from .cut_report import CutGradientWarning, CutReport
+from .cut_report import CutReport
+from .in_place import SavedTensors, written_by
+from .lost_parameters import LostParameters
+from .mode_stack import remove, sink
 from .noise import SOURCES, Noise
-from .sample_site import Plain, warn_at
-from .score_rule import ScoreRule
+from .sample_site import asked_by_library, inside_function, place_of, where
 from .surrogates import Surrogates
+from .torch_draws import DRAWS
+from .uniform_draws import COMPARED, meet_threshold
+from .unseen import RANDOM, UnseenDraws
 
-_BELOW, _ABOVE = {"lt", "le", "less", "less_equal"}, {"gt", "ge", "greater", "greater_equal"}
 _JUMPS = frozenset(("compared", "rounded", "cast to integers"))
 _MEANT = frozenset(("detached", "taken out of torch"))
 """After the block these are for logs and plots, not for a cost."""
+_DECIDING = frozenset(
+    ("__bool__", "item", "tolist", "numpy", "__array__", "__float__", "__int__", "__index__")
+)
+"""With these a program may look at its draws to decide what to do next."""
+_PLAIN = frozenset(
+    {
+        *("add", "sub", "mul", "div", "true_divide", "neg", "exp", "log", "sqrt", "square", "pow"),
+        *("__radd__", "__rsub__", "__rmul__", "__rtruediv__", "rsub", "sum", "mean", "matmul"),
+        *("expand", "unsqueeze", "squeeze", "reshape", "view", "sigmoid", "tanh", "log1p", "expm1"),
+        *("stack", "cat", "full", "zeros", "ones", "zeros_like", "ones_like", "full_like"),
+        *("softmax", "log_softmax", "clamp", "clamp_min", "clamp_max", "size", "dim", "numel"),
+        *("linear", "relu", "einsum", "roll", "cumsum", "index_select", "index_add", "expand_as"),
+    }
+)
+"""Functions that end no gradient of floating numbers."""
 
 
 class ProgramMode(TorchFunctionMode):
@@ -37,31 +52,45 @@ class ProgramMode(TorchFunctionMode):
     def __init__(self, report: CutReport) -> None:
         super().__init__()
         self.report, self.surrogates, self.noise = report, Surrogates(), Noise()
+        self.by_hand, self.lost, self.saved = ByHand(), LostParameters(), SavedTensors()
+        self.unseen: UnseenDraws | None = None
+        self.branched = False
+        self.ungraded: dict[tuple[str, str], bool] = {}
+        """Draws without gradients: function and place, and whether in an ``autograd.Function``."""
         self._picked = WeakTensorKeyDictionary()  # indices that came beside values: max(), sort()
         self._smooth: set[str] = set()  # names of functions that were seen to end nothing
         self._open = self._lingers = True
+        self.saves = False  # whether updates in place are looked after
 
     def __enter__(self) -> Self:
         # those whose loss was asked for in another thread
         for mode in _get_current_function_mode_stack():
             if isinstance(mode, ProgramMode) and not (mode._open or mode._lingers):
-                _remove(mode)
+                remove(mode)
         super().__enter__()
+        self.saves = not inside_transform()  # which have no use for hooks
+        if self.saves:
+            self.saved.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
         """The block has ended."""
         self._open = False
+        if self.saves:
+            self.saved.__exit__(*error)
+        if self.unseen is not None:
+            self.unseen.end()
         if self._lingers and error[0] is None:
-            _sink(self)
+            sink(self)
         else:
             self.stop()
 
     def stop(self) -> None:
         """Nothing more is to be noted."""
         self._lingers = False
+        self.saved.forget(alone=not open_programs())
         if not self._open:
-            _remove(self)
+            remove(self)
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
@@ -69,24 +98,78 @@ class ProgramMode(TorchFunctionMode):
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
         if not self._open:
-            result = func(*args, **kwargs)
-            noted = self._lingers and in_user_code() and name != "__get__" and name not in _DRAWS
-            return self._noted(name, args, kwargs, result, noisy=False) if noted else result
+            return self._afterwards(func, name, args, kwargs)
         if not captures(self):
-            return func(*args, **kwargs)
+            return self._not_captured(func, name, args, kwargs)
+        if name in _PLAIN and not kwargs and not self._watches():
+            return func(*args)
         if name == "__get__":
             return self._attribute(func, args, kwargs)
-        if name in _DRAWS:
-            result = _DRAWS[name](partial(func, *args, **kwargs), *args, **kwargs)
+        if name in RANDOM and self.unseen is not None:
+            self.unseen.before()
+            result = self._random(func, name, args, kwargs)
+            self.unseen.after()
+            return result
+        if name in DRAWS or name in SOURCES:
+            return self._random(func, name, args, kwargs)
+        if (target := written_by(name, args, kwargs)) is not None:
+            self.saved.before_writing(target)
+        if name in COMPARED and self.noise.any():
+            found = meet_threshold(
+                self.noise, self.surrogates, self.report, func, name, args, kwargs
+            )
+            if found is not None:
+                return found
+        return self._other(func, name, args, kwargs)
+
+    def _watches(self) -> bool:
+        """Whether some tensor is of interest, whatever is done with it."""
+        return bool(
+            self.noise.any() or self.surrogates or self._picked.data or self.by_hand or self.lost
+        )
+
+    def _afterwards(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        """The block is over, and the cost is being made."""
+        watched = self._lingers and in_user_code()
+        if watched and (target := written_by(name, args, kwargs)) is not None:
+            self.saved.before_writing(target)
+        result = func(*args, **kwargs)
+        if not watched or name == "__get__" or name in DRAWS:
+            return result
+        return self._noted(name, args, kwargs, result, noisy=False)
+
+    def _not_captured(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Our own code, the user's ``no_grad``, or another task."""
+        if (target := written_by(name, args, kwargs)) is not None:
+            self.saved.before_writing(target)
+        result = func(*args, **kwargs)
+        if name in RANDOM:
+            if self.unseen is not None:
+                self.unseen.after()
+            if mine(self) and not in_user_code(gradients=False):
+                return result
+            if name in DRAWS and len(self.ungraded) < 8:
+                inside = inside_function()
+                self.ungraded[f"torch.{name}", place_of(*where())] = inside
+        return result
+
+    def _random(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        if name in DRAWS:
+            if name == "bernoulli_":
+                self.saved.before_writing(args[0])
+            result = DRAWS[name](partial(func, *args, **kwargs), *args, **kwargs)
             if name == "normal" and not result.requires_grad:
                 self.noise.spoil(result)
             return result
         if name in SOURCES:
+            if name.endswith("_"):
+                self.saved.before_writing(args[0])
             result = func(*args, **kwargs)
             self.noise.made(name, args, kwargs, result)
             return result
-        if name in _BELOW or name in _ABOVE:
-            return self._compare(func, name, args, kwargs)
+        return self._other(func, name, args, kwargs)
+
+    def _other(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         given = (*args, *kwargs.values())
         noisy = self.noise.used(given)
         done = False
@@ -97,16 +180,29 @@ class ProgramMode(TorchFunctionMode):
             taken_out = name in ("numpy", "__array__") and args[0].requires_grad
             result = func(*(args[0].detach(), *args[1:]) if taken_out else args, **kwargs)
         if noisy:
-            self.noise.spoil(args[0] if name == "__setitem__" else result)
+            with quiet():
+                self.noise.passed_on(func, name, args, kwargs, result)
+        if not self.branched and name in _DECIDING and not asked_by_library():
+            self.branched = True
+        if self.lost:
+            self.lost.passed_on(name, given, result)
+        if name in ADDITIVE and self.by_hand:
+            self.by_hand.added(given, result)
         return result if done else self._noted(name, args, kwargs, result, noisy)
 
     def _attribute(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """``x.data``, ``x.T``, ``x.shape``."""
-        if getattr(func.__self__, "__name__", "") == "data" and args[0].requires_grad:
-            self.report.cut("detached", args[0])
+        name = getattr(func.__self__, "__name__", "")
         result = func(*args, **kwargs)
-        if isinstance(result, Tensor) and self.noise.used(args):
-            self.noise.spoil(result)
+        if name == "data" and args[0].requires_grad:
+            self.report.cut("detached", args[0])
+            self._taken(name, args[0], result)
+        if isinstance(result, Tensor):
+            if self.noise.used(args):
+                rearranged = partial(func.__call__)
+                self.noise.passed_on(rearranged, name, args, kwargs, result)
+            if self.lost:
+                self.lost.passed_on(name, args, result)
         return result
 
     # ----------------------------------------------------------------------- gradients that end
@@ -127,6 +223,8 @@ class ProgramMode(TorchFunctionMode):
             elif kind is not None and (self._open or kind not in _MEANT):
                 for value in tensors:
                     self.report.cut(kind, value)
+                    if kind in _MEANT:
+                        self._taken(name, value, result)
                 if noisy and kind in _JUMPS:
                     self.report.unrecognised()
             if no_derivative(result):  # in place of an error on the way back
@@ -154,160 +252,11 @@ class ProgramMode(TorchFunctionMode):
                 if isinstance(part, Tensor) and not part.is_floating_point():
                     self._picked[part] = source, noisy
 
-    # ------------------------------------------------------------------------ uniform < probability
-
-    def _compare(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-        left, right = (args[0], args[1]) if len(args) > 1 else (args[0], kwargs.get("other"))
-        for uniform, other in ((left, right), (right, left)):
-            if not isinstance(other, Tensor) or not other.requires_grad:
-                continue
-            uses = self.noise.compared(uniform)
-            if uses == 0:
-                below = (name in _BELOW) == (uniform is left)  # u < p, or p > u
-                return self._bernoulli(func, args, kwargs, other, below)
-            if uses is not None:
-                return self._unrecognised(func, args, kwargs)
-        noisy = any(self.noise.known(value) for value in (left, right))
-        return self._noted(name, args, kwargs, func(*args, **kwargs), noisy)
-
-    def _unrecognised(self, func: Any, args: Any, kwargs: Any) -> Any:
-        self.report.unrecognised()
-        site = current().site("torch.rand(...) < p", rule="none")
-        if isinstance(current().rule, ScoreRule):
-            raise ValueError(
-                f"{site.place}: random numbers that are not uniform, or are used a second time, "
-                "are compared with a tensor that carries a gradient: their log-probability is not "
-                "known; draw by torch.bernoulli or torch.multinomial."
-            )
-        return func(*args, **kwargs)
-
-    def _bernoulli(self, func: Any, args: Any, kwargs: Any, p: Tensor, below: bool) -> Any:
-        program = current()
-        mask: Tensor = func(*args, **kwargs)
-        law = Bernoulli(p.clamp(0.0, 1.0).expand(mask.shape), validate_args=False)
-        success = mask if below else ~mask
-        z = program.draw(law, lambda: success.to(p.dtype), name="torch.rand(...) < p")
-        if isinstance(program.rule, ScoreRule):
-            return mask
-        if not program.rule.exact:  # a rule with draws of its own
-            mask = z.detach() > 0.5 if below else z.detach() <= 0.5
-        self.surrogates.pair(mask, z if below else 1 - z)
-        return mask
-
-
-# ---------------------------------------------------------------- where a mode stands on the stack
-
-
-def _without(mode: TorchFunctionMode) -> list[TorchFunctionMode]:
-    """Empty this thread's stack; what stood there, the bottom first, without ``mode``.
-
-    torch pops the topmost mode, whoever leaves. Blocks may end in another order than they began (in
-    tasks that take turns), and a mode outlives its block: both take their own mode out, and no
-    other.
-    """
-    popped = [_pop_mode() for _ in _get_current_function_mode_stack()]
-    return [other for other in reversed(popped) if other is not mode]
-
-
-def _remove(mode: TorchFunctionMode) -> None:
-    """Take ``mode`` off the stack, wherever it stands, if it does."""
-    for kept in _without(mode):
-        _push_mode(kept)
-
-
-def _sink(mode: TorchFunctionMode) -> None:
-    """Put ``mode`` below all others: those that end later find themselves on top."""
-    kept = _without(mode)
-    default = getattr(torch, "_GLOBAL_DEVICE_CONTEXT", None)  # torch wants it at the very bottom
-    bottom = int(bool(kept) and kept[0] is getattr(default, "device_context", None))
-    for each in (*kept[:bottom], mode, *kept[bottom:]):
-        _push_mode(each)
-
-
-# ------------- torch's own draws, each with what makes it elsewhere and torch's own arguments
-
-
-def _poisson(plain: Plain, input: Tensor, *_: Any, **__: Any) -> Tensor:
-    return current().draw(Poisson(input, validate_args=False), plain)
-
-
-def _binomial(plain: Plain, count: Tensor, prob: Tensor, *_: Any, **__: Any) -> Tensor:
-    return current().draw(Binomial(count, prob, validate_args=False), plain)
-
-
-def _bernoulli(plain: Plain, input: Tensor, p: Any = None, **settings: Any) -> Tensor:
-    if p is not None or "out" in settings:  # a number is no parameter
-        return _without_slope("Bernoulli", plain())
-    return current().draw(Bernoulli(input, validate_args=False), plain)
-
-
-def _bernoulli_in_place(plain: Plain, target: Tensor, p: Any = None, **_: Any) -> Tensor:
-    if not isinstance(p, Tensor):
-        return plain()
-    return _fill(target, Bernoulli(p.expand(target.shape), validate_args=False), plain)
-
-
-def draw_geometric(target: Tensor, p: Tensor, plain: Any) -> Tensor:
-    """``target.geometric_(p)`` with a tensor for ``p``, which torch itself does not take."""
-    law = Geometric(p.expand(target.shape), validate_args=False)
-    number = float(p.detach())
-    # torch counts the trials here, and the failures before a success in Geometric
-    return _fill(target, law, lambda: plain(target, number) - 1, shift=1)
-
-
-def _fill(target: Tensor, law: Any, plain: Plain, shift: int = 0) -> Tensor:
-    drawn = current().draw(law, lambda: plain().clone())
-    with quiet():
-        return target.copy_(drawn + shift)
-
-
-def _normal(plain: Plain, mean: Any = 0.0, std: Any = 1.0, *_: Any, **__: Any) -> Tensor:
-    """``torch.normal``, whose gradient torch takes to be 0."""
-    if next(moving((mean, std)), None) is None:
-        return plain()
-    return current().draw(Normal(mean, std, validate_args=False), plain, name="torch.normal")
-
-
-def _multinomial(
-    plain: Plain, input: Tensor, num_samples: int = 1, replacement: bool = False, **_: Any
-) -> Tensor:
-    """Indices of rows of weights: ``(*batch, num_samples)``."""
-    program, weights, name = current(), input, "torch.multinomial"
-    if replacement or num_samples <= 1:
-        shape = (*weights.shape[:-1], num_samples, weights.shape[-1])
-        law = Categorical(weights.unsqueeze(-2).expand(shape), validate_args=False)
-        return program.draw(law, plain, name=name)
-    if not isinstance(program.rule, ScoreRule) or not weights.requires_grad:
-        index = _without_slope(name, plain())
-        if weights.requires_grad:
-            warn_at(
-                program.sites[-1],
-                "torch.multinomial without replacement has no slope, and the gradient of its "
-                "weights ends here; draw it in a block inside, "
-                "gengs.differentiable(by=gengs.RLOO()), which knows the score of the order.",
-                CutGradientWarning,
-            )
-        return index
-    with quiet():
-        index = plain()
-        taken = weights.gather(-1, index)
-        left = weights.sum(-1, keepdim=True) - (taken.cumsum(-1) - taken)
-        site = program.site(name, tuple(index.shape))
-        program.rule.keep(site, (taken / left).log())
-    return index
-
-
-def _without_slope(name: str, drawn: Tensor) -> Tensor:
-    """A draw that torch has made, and that carries no gradient."""
-    current().site(name, tuple(drawn.shape), rule="none")
-    return drawn
-
-
-_DRAWS: dict[str, Callable[..., Tensor]] = {
-    "poisson": _poisson,
-    "binomial": _binomial,
-    "bernoulli": _bernoulli,
-    "bernoulli_": _bernoulli_in_place,
-    "multinomial": _multinomial,
-    "normal": _normal,
-}
+    def _taken(self, name: str, tensor: Tensor, result: Any) -> None:
+        """A tensor was detached, or became a number."""
+        if asked_by_library():
+            return
+        if not self.report.comes_from_a_draw(tensor):
+            self.lost.taken(name, result)
+        if isinstance(result, Tensor):
+            self.by_hand.detached(tensor, result)

@@ -5,6 +5,7 @@ name               what                                                size     
 =================  ==================================================  =======  ======  ======
 digits             scikit-learn's handwritten digits, embedded         8 x 8     1,497     300
 mnist              MNIST                                               28 x 28  60,000  10,000
+fashion-mnist      pictures of clothes (Zalando Research)              28 x 28  60,000  10,000
 static-mnist       MNIST binarised once (Salakhutdinov & Murray)       28 x 28  50,000  10,000
 omniglot           OMNIGLOT, reduced from the originals, 15 of 20      28 x 28  24,345   8,115
                    drawers of each character for training
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 __all__ = ["IMAGE_SETS", "ImageSet", "load_images"]
 
-import gzip
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +33,7 @@ from torch import Tensor
 from ..runs.config import nearest
 from .archive import fetch_all
 from .batches import keyed_generator
+from .own_images import is_path, load_own_images, read_idx
 
 Parts = tuple[Tensor, Tensor]
 
@@ -41,6 +43,7 @@ class ImageSet:
     """Images for training and for testing."""
 
     name: str
+    """As it was asked for: that of a published set, or a path."""
     train: Tensor
     """Grey values from 0 to 255, ``uint8``, ``(N, pixels)``, ink bright."""
     test: Tensor
@@ -50,6 +53,14 @@ class ImageSet:
     @property
     def pixels(self) -> int:
         return self.train.shape[1]
+
+    @property
+    def checksum(self) -> str:
+        """Of all images: tells whether a file of your own is still the same."""
+        digest = hashlib.sha256(repr((self.shape, len(self.train))).encode())
+        for part in (self.train, self.test):
+            digest.update(part.numpy().tobytes())
+        return digest.hexdigest()
 
     def take(self, train: int | None = None, test: int | None = None, seed: int = 0) -> ImageSet:
         """A smaller set: so many random images of each part (the same for the same seed)."""
@@ -64,10 +75,11 @@ class ImageSet:
 
 
 def load_images(name: str = "digits", data_dir: str | Path | None = None) -> ImageSet:
-    """An image set by name.
+    """An image set by name, or images of your own (:mod:`.own_images`).
 
     Args:
-        name: digits (embedded), mnist, static-mnist, omniglot or omniglot-burda.
+        name: digits (embedded), mnist, fashion-mnist, static-mnist, omniglot or omniglot-burda; or
+            a path: an .npz or .npy file, a folder of PNG files or of idx files, an idx file.
         data_dir: Where to look for files first, instead of the folder in ``GENGS_DATA``.
 
     Example:
@@ -75,9 +87,12 @@ def load_images(name: str = "digits", data_dir: str | Path | None = None) -> Ima
         >>> digits.train.shape, digits.test.shape, digits.shape
         (torch.Size([1497, 64]), torch.Size([300, 64]), (8, 8))
     """
-    if name not in IMAGE_SETS:
-        raise ValueError(f"there is no image set {name!r}{nearest(name, IMAGE_SETS)}")
-    train, test = IMAGE_SETS[name](*fetch_all(name, data_dir))
+    if name in IMAGE_SETS:
+        train, test = IMAGE_SETS[name](*fetch_all(name, data_dir))
+    elif is_path(name):
+        train, test = load_own_images(name)
+    else:
+        raise ValueError(f"there is no image set or file {name!r}{nearest(name, IMAGE_SETS)}")
     return ImageSet(name, train.flatten(1), test.flatten(1), (train.shape[1], train.shape[2]))
 
 
@@ -107,6 +122,7 @@ def _omniglot_burda(path: Path) -> Parts:
 IMAGE_SETS: dict[str, Callable[..., Parts]] = {
     "digits": _digits,
     "mnist": lambda train, test: (_idx(train), _idx(test)),
+    "fashion-mnist": lambda train, test: (_idx(train), _idx(test)),
     "static-mnist": _static_mnist,
     "omniglot": _omniglot,
     "omniglot-burda": _omniglot_burda,
@@ -115,10 +131,7 @@ IMAGE_SETS: dict[str, Callable[..., Parts]] = {
 
 
 def _idx(path: Path) -> Tensor:
-    """Images of a gzipped idx file: a head of four big-endian integers, then bytes, by rows."""
-    content = bytearray(gzip.decompress(path.read_bytes()))
-    sizes = np.frombuffer(content, ">u4", 4)[1:].tolist()
-    return torch.frombuffer(content, dtype=torch.uint8, offset=16).reshape(sizes)
+    return torch.from_numpy(read_idx(path).copy())
 
 
 def _mat(path: Path, variable: str) -> Tensor:

@@ -27,9 +27,9 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, Independent
 
-from gengs.distributions.truncation import truncate
 from gengs.estimators.base import Cost, Estimator
 from gengs.estimators.spec import parse_estimator
+from gengs.tables.truncation import truncate
 
 from ..runs.machine import limited_threads
 from .quadratic import FAMILIES, Quadratic
@@ -84,7 +84,7 @@ def contenders(config: Synthetic, names: Sequence[str]) -> list[Contender]:
         "RF*": "RLOO",
         # its division by a running standard deviation is a change of the step size, which Adam
         # undoes; left out, so that its gradients can be compared with the exact one
-        "NVIL": "NVIL(normalise=False)",
+        "NVIL": "NVIL",
         "MuProp": "MuProp",
         "VIMCO": f"VIMCO({k})",
         "DetRB": f"DetRB({k})",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from torch.distributions import Distribution
 
     from gengs.estimators.base import Cost, Estimator
-    from gengs.lab.measure import Measurement, Row
+    from gengs.lab import Measurement, Row
 
 CostName = Literal["quadratic", "exponential", "sigmoid", "network"]
 
@@ -43,17 +43,18 @@ class Measure:
 
     law: str = "poisson(3)"
     """The law of the variable, such as poisson(3), binomial(20, 0.3), negative-binomial(3, 0.5),
-    geometric(0.25), bernoulli(0.4), skellam(3, 1)."""
+    geometric(0.25), bernoulli(0.4), skellam(3, 1), subset(10, 3), ranking(10)."""
     level: int | None = None
     """Truncate the law to this many atoms, so that estimators see a table."""
     cost: CostName = "quadratic"
     """The cost: (z - target)^2, exp(-z / 2), a steep sigmoid 1 / (1 + exp(-4 (z - target))), or a
-    small random network."""
+    small random network. Of subsets and rankings, the cost of a sum of random weights (of their
+    elements; of items, with the discounts of DCG)."""
     target: float = 2.6
     """Where the quadratic cost has its minimum and the sigmoid its step."""
     estimators: tuple[str, ...] = ("REINFORCE", "RLOO(4)", "GenGS(0.5)", "MidCDF")
     """Estimators with their settings, each in quotes; or the word all."""
-    replicates: int = 20_000
+    gradients: int = 20_000
     """The number of gradients per estimator."""
     warm_up: int = 0
     """Steps in which estimators that learn may train their own parts first."""
@@ -70,9 +71,9 @@ class Measure:
 
     def run(self) -> Measurement:
         """Measure, print, and return the result."""
-        from gengs.distributions.truncation import truncate
         from gengs.estimators.spec import parse_law
-        from gengs.lab.measure import measure
+        from gengs.lab import measure
+        from gengs.tables.truncation import truncate
 
         self._check()
         law, parameters = parse_law(self.law)
@@ -80,8 +81,10 @@ class Measure:
             raise ValueError(f"the law {self.law!r} has no parameter to differentiate.")
         q = law if self.level is None else truncate(law, self.level)
         cost = named_cost(self.cost, self.target, self.seed)
+        if len(q.event_shape):
+            cost = of_a_projection(cost, q, self.seed)
         estimators = self._estimators(cost, q)
-        result = measure(cost, q, [], replicates=self.replicates, seed=self.seed)  # the exact one
+        result = measure(cost, q, [], gradients=self.gradients, seed=self.seed)  # the exact one
         opened = RunFolder.open(self.out, self, resume=self.resume) if self.out else nullcontext()
         with opened as folder:
             if folder is not None:
@@ -105,7 +108,7 @@ class Measure:
         return result
 
     def _check(self) -> None:
-        check_least(self, {"replicates": 2, "warm_up": 0, "seed": 0})
+        check_least(self, {"gradients": 2, "warm_up": 0, "seed": 0})
         if not self.estimators:
             raise ValueError("expected estimators after --estimators, or the word all.")
         if self.plot is not None:
@@ -119,16 +122,16 @@ class Measure:
 
     def _measure(self, cost: Cost, q: Distribution, estimator: Estimator, exact: Tensor) -> Row:
         """One estimator; what will take long is announced."""
-        from gengs.lab.measure import measure
+        from gengs.lab import measure
 
         measured = partial(measure, cost, q, estimator, exact=exact, seed=self.seed)
 
         def seconds(number: int) -> float:
             begin = time.monotonic()
-            measured(replicates=number, warm_up=min(number, self.warm_up))
+            measured(gradients=number, warm_up=min(number, self.warm_up))
             return time.monotonic() - begin
 
-        few, most = min(self.replicates, 50), max(self.replicates, self.warm_up)
+        few, most = min(self.gradients, 50), max(self.gradients, self.warm_up)
         if seconds(few) * most / few > _LONG:
             # or it only began slowly: try more, until what they need once is a small part
             while (spent := seconds(few)) < _TRIAL and 4 * few < most:
@@ -137,13 +140,13 @@ class Measure:
             if expected > _LONG:
                 shown = timedelta(seconds=round(expected))
                 say(f"measuring {type(estimator).__name__}: this takes about {shown}", error=True)
-        return measured(replicates=self.replicates, warm_up=self.warm_up).rows[0]
+        return measured(gradients=self.gradients, warm_up=self.warm_up).rows[0]
 
     def _print(self, result: Measurement) -> None:
         say(json.dumps(result.to_dict(), indent=2) if self.json else result)
 
     def _estimators(self, cost: Cost, q: Distribution) -> list[Estimator]:
-        from gengs.estimators import ALL
+        from gengs.estimators.catalogue import ALL
         from gengs.estimators.spec import parse_estimator
 
         if self.estimators != ("all",):
@@ -170,7 +173,7 @@ def _keep(folder: RunFolder, result: Measurement) -> None:
 
 def _kept_rows(folder: RunFolder) -> tuple[Row, ...]:
     """The estimators that a folder has, in the order in which they were measured."""
-    from gengs.lab.measure import Row
+    from gengs.lab import Row
 
     times = {time["estimator"]: time["milliseconds"] for time in folder.timings}
     rows = []
@@ -200,3 +203,19 @@ def named_cost(name: CostName, target: float, seed: int = 0) -> Cost:
         return (torch.tanh(z.unsqueeze(-1) * inner.to(z) + shift.to(z)) * outer.to(z)).sum(-1)
 
     return network
+
+
+def of_a_projection(cost: Cost, q: Distribution, seed: int = 0) -> Cost:
+    """The cost of a linear function of vectors or orders.
+
+    Elements have standard normal weights; places of an order count as in DCG, 1 / log2(2 + place).
+    """
+    import torch
+
+    generator = torch.Generator().manual_seed(seed + 1)
+    weights = torch.randn(q.event_shape[-1], generator=generator)
+    if len(q.event_shape) == 2:
+        places = torch.arange(q.event_shape[0])
+        weights = (weights / torch.log2(2.0 + places).unsqueeze(-1)).flatten()
+    dims = len(q.event_shape)
+    return lambda z: cost(z.flatten(z.dim() - dims) @ weights.to(z))

@@ -8,6 +8,8 @@ from __future__ import annotations
 __all__ = ["TrainCommand", "Vae", "VaeConfig"]
 
 import math
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,7 +28,8 @@ class TrainCommand:
     """Train; each such command has a configuration of its own.
 
     It is a frozen dataclass with a ``seed`` that raises for a number out of range (``check()``),
-    loads its data (``load(data_dir)``) and becomes a task on them (``build(data)``).
+    loads its data (``load(data_dir)``), becomes a task on them (``build(data)``), and says what is
+    wrong with the last evaluation (``remark(values)``).
     """
 
     config: Any
@@ -39,10 +42,12 @@ class TrainCommand:
     @without_subnormals()
     def run(self) -> list[dict[str, Any]]:
         """Train, record, and print the last evaluation."""
-        from ..runs.training import train
-
         self.machine.check()
         self.config.check()
+        if self.machine.progress and os.environ.get("LOCAL_RANK", "0") == "0":
+            say(f"training in {self.out}")  # before what takes seconds to be imported
+        from ..runs.training import train
+
         task, training = self.config.build(self.config.load(self.data_dir))
         seed = self.config.seed
         records = train(task, self.out, self.config, training, self.machine, seed=seed)
@@ -51,6 +56,8 @@ class TrainCommand:
             shown = {k: v for k, v in evaluations[-1].items() if k not in ("kind", "step")}
             say("  ".join(f"{name} {value:.5g}" for name, value in shown.items()))
             say(f"records: {self.out / 'records.jsonl'}")
+            if remark := self.config.remark(shown):
+                say(remark)
         return records
 
 
@@ -58,8 +65,9 @@ class TrainCommand:
 class VaeConfig:
     """What is trained: everything here changes the numbers, and nothing else does."""
 
-    data: Literal["digits", "mnist", "static-mnist", "omniglot", "omniglot-burda"] = "digits"
-    """The images: scikit-learn's digits need no download."""
+    data: str = "digits"
+    """The images: digits (no download), mnist, fashion-mnist, static-mnist, omniglot or
+    omniglot-burda; or your own: an .npz or .npy file, a folder of PNG files, idx files."""
     images: int | None = None
     """Train on this many random images only."""
     binarise: Literal["dynamic", "static", "threshold", "none"] = "dynamic"
@@ -77,9 +85,9 @@ class VaeConfig:
     """The prior, moved and narrowed; any PMF on its atoms; or a law of its family."""
     decoder_input: Literal["standardised", "counts"] = "standardised"
     """Show the decoder counts in units of the prior's mean and deviation, or as they are."""
-    estimator: str = "MidCDF(2)"
+    estimator: str = "MidCDF(2, antithetic=True)"
     """The gradient estimator with its settings, such as MidCDF, "GenGS(samples=10)", "RLOO(4)"; the
-    two draws of MidCDF(2) are an antithetic pair."""
+    two antithetic draws of MidCDF by default."""
     gaussian_draws: int = 1
     """Draws in a step of the Gaussian reference, in antithetic pairs."""
     temperature: tuple[float, float] = (1.0, 0.1)
@@ -145,6 +153,16 @@ class VaeConfig:
         from .vae import build
 
         return build(self, images)
+
+    def remark(self, values: Mapping[str, Any]) -> str:
+        """A posterior collapse: latents that do not depend on the image."""
+        kl = values.get("kl_test", math.inf)
+        if kl >= 0.5:
+            return ""
+        return (
+            f"posterior collapse: the latents say almost nothing of an image (KL {kl:.2g} nats); "
+            "train for more --epochs, with a longer --kl-warm-up or a wider --network."
+        )
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ nll_test        the importance-sampled negative log-likelihood (at the end, wher
 __all__ = ["PAPER_LEVELS", "Vae", "VaeConfig", "build"]
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -24,11 +25,11 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.nn.functional import pad
 
-from gengs.distributions.truncation import truncate
 from gengs.estimators.base import Estimator
 from gengs.estimators.spec import parse_estimator, parse_law
+from gengs.tables.truncation import truncate
 
-from ..data import Batches, ImageSet
+from ..data import IMAGE_SETS, Batches, ImageSet
 from ..models import VAE, GaussianVAE
 from ..models.autoencoder import Autoencoder
 from ..models.networks import mlp_pair
@@ -65,6 +66,8 @@ def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:
         model = _model(config, estimator, images.pixels)
     usual = 0 if config.is_gaussian or config.posterior != "tilted" else steps // 4
     schedules |= warm_up(model, usual if config.kl_warm_up is None else config.kl_warm_up)
+    if images.name not in IMAGE_SETS:
+        schedules["data"] = SameImages(images.checksum)
     task = Task(
         modules={"model": model},
         step=lambda x: model.loss(x).mean(),
@@ -81,6 +84,23 @@ def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:
     return task, Training(
         steps=steps, clip=config.clip, record_every=len(batches), evaluate_every=every
     )
+
+
+@dataclass(frozen=True)
+class SameImages:
+    """In a checkpoint, the checksum of somebody's own images: a run goes on with the same."""
+
+    checksum: str
+
+    def step(self) -> None:
+        """They stay as they are."""
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"sha256": self.checksum}
+
+    def load_state_dict(self, state_dict: dict[str, Any], /) -> None:
+        if state_dict["sha256"] != self.checksum:
+            raise ValueError("the images of --data are not those that the run began with")
 
 
 def _model(config: VaeConfig, estimator: Estimator, pixels: int) -> VAE:

@@ -19,10 +19,10 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 from torch.nn.functional import softplus
 
-from gengs.distributions.kl import divergence
-from gengs.distributions.tracing import any_of, validates
 from gengs.estimators.temperature import Schedule
 from gengs.nn.latent_model import LatentModel, Layers, exact_draws, portions
+from gengs.numerics.tracing import any_of, validates
+from gengs.tables.kl import divergence
 
 
 class Autoencoder(LatentModel):

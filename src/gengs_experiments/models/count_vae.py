@@ -11,7 +11,8 @@ is analytic. The model works with any encoder and decoder:
     >>> from torch.distributions import Poisson
     >>> encoder = torch.nn.Linear(64, 10 * 2)              # 10 latents, two numbers each
     >>> decoder = torch.nn.Linear(10, 64)                  # logits of 64 pixels
-    >>> model = VAE(encoder, decoder, Poisson(2.0), gengs.MidCDF(2), "tilted", level=12)
+    >>> pair = gengs.MidCDF(2, antithetic=True)
+    >>> model = VAE(encoder, decoder, Poisson(2.0), pair, "tilted", level=12)
     >>> x = torch.bernoulli(torch.full((5, 64), 0.3))
     >>> loss = model.loss(x)                               # one number per image
     >>> loss.mean().backward()

@@ -16,7 +16,6 @@ from typing import Any
 
 from ..experiments.registry import EXPERIMENTS
 from ..runs.config import differences, in_words
-from ..runs.manifest import experiment_name
 from ..runs.run_status import CONFLICTS, STATES, State, inspect_run
 from .record_columns import RecordColumns, read_records, read_times
 from .untrusted_files import Unreadable, read_json
@@ -147,8 +146,7 @@ def _study(folder: Path) -> StudyResults:
             v if isinstance(v := one.get(k), dict) else {} for k in ("config", "labels")
         )
         texts = {str(key): str(value) for key, value in labels.items()}
-        experiment = experiment_name(str(one.get("experiment", "")))
-        run = RunResult(name, experiment, config, texts)
+        run = RunResult(name, str(one.get("experiment", "")), config, texts)
         runs.append(load_run(folder / "runs" / name, run))
     budget = plan.get("budget")
     name = str(plan.get("name") or folder.resolve().name)

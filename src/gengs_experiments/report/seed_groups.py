@@ -48,16 +48,18 @@ def grouped(members: Iterable[T], *names: str) -> list[list[T]]:
 def group_runs(studies: Sequence[StudyResults]) -> dict[Setting, list[RunResult]]:
     """The runs of each setting, in the order of the plans."""
     found: dict[Setting, list[RunResult]] = {}  # as if columns were the estimators everywhere
+    # runs outside of a study are compared with one another, whichever folder they came from
+    every = (run for study in studies for run in study.runs)
+    loose = grouped((run for run in every if not run.labels), "experiment")
+    differing = {runs[0].experiment: _differing(runs) for runs in loose}
     for study in studies:
-        loose = grouped((run for run in study.runs if not run.labels), "experiment")
-        differing = {runs[0].experiment: _differing(runs) for runs in loose}
         for run in study.runs:
             if run.labels:
                 table, *place = (run.labels.get(k, "") for k in ("table", "data", "row", "column"))
+                table = table or study.name
             else:
                 table, place = "", _described(run, differing[run.experiment])
-            setting = Setting(run.experiment, table or study.name, *place)
-            found.setdefault(setting, []).append(run)
+            found.setdefault(Setting(run.experiment, table, *place), []).append(run)
     places = {one: one for one in found}
     for own in grouped(found, "experiment", "table"):
         if _rows_are_estimators({one: found[one] for one in own}):

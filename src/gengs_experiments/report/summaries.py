@@ -114,7 +114,7 @@ def _of_estimators(setting: Setting, run: RunResult) -> Iterator[Summary]:
     for (kind, name), record in run.records.last.items():
         if "estimator" not in record or not (record.get("last") or kind == "measurement"):
             continue
-        many = record.get("replicates", run.config.get("seeds"))
+        many = record.get("gradients", run.config.get("seeds"))
         count = many if isinstance(many, int) else 1
         numbers = {**record, "milliseconds": run.milliseconds.get(name)}
         for metric in view_of(setting.experiment).metrics:

@@ -1,15 +1,16 @@
 """Summaries as tables: estimators by conditions, and every number of a setting in one row.
 
 A table is data: the page, Markdown and LaTeX each write it in their own way. Estimators go down and
-conditions (priors, laws) across. A cell is a number with its error, how many it is of, and the
-paper's beside it; it has as many digits as its standard error allows.
+conditions (priors, laws) across, but a study of one's own has the rows of its labels. A cell is a
+number with its error, how many it is of, and the paper's beside it; it has as many digits as its
+standard error allows.
 """
 
 __all__ = ["Cell", "ReportTable", "make_tables", "table_title", "with_error"]
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gengs.lab.palette import looks
 
@@ -167,8 +168,15 @@ class _Numbers:
                 for one in conditions
             ]
             rows = tuple(zip([Cell(name, name) for name in estimators], *columns, strict=True))
-            tables.append(ReportTable(title, heads, rows, 1, metric.title, self.view.repeats))
+            made = ReportTable(title, heads, rows, 1, metric.title, self.view.repeats)
+            tables.append(_turned(made, self.view.condition) if self._rows_first(own) else made)
         return tables
+
+    def _rows_first(self, own: Sequence[Setting]) -> bool:
+        """Whether the conditions are the rows by the labels of somebody's own study."""
+        runs = [(one, run) for one in own for run in self.places[one]]
+        rows = (run.labels.get("row") == one.condition for one, run in runs)
+        return own[0].table not in TITLES and bool(runs) and all(rows)
 
     def all(self) -> ReportTable:
         """A row for each setting, a column for each metric; labels that never vary are left out."""
@@ -234,6 +242,18 @@ class _Numbers:
             return Cell(f"{count:,}", count)
         done = sum(run.state == "done" for run in runs)
         return Cell(str(done) if done == len(runs) else f"{done} of {len(runs)}", done)
+
+
+def _turned(table: ReportTable, corner: str) -> ReportTable:
+    """Its rows as columns."""
+    estimators, *columns = zip(*table.rows, strict=True)
+    pairs = zip(table.columns[1:], columns, strict=True)
+    return replace(
+        table,
+        columns=(corner, *(cell.text for cell in estimators)),
+        rows=tuple((Cell(head, head), *column) for head, column in pairs),
+        best_among="of a row",
+    )
 
 
 def _number(summary: Summary, paper: str, best: bool) -> Cell:

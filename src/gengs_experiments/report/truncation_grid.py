@@ -8,8 +8,8 @@ import torch
 from matplotlib.figure import Figure
 from torch.distributions import Poisson
 
-from gengs.distributions.relaxed import Relaxed
-from gengs.distributions.truncation import truncate
+from gengs.tables.relaxed import Relaxed
+from gengs.tables.truncation import truncate
 
 
 def truncation_grid(

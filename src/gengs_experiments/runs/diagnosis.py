@@ -1,20 +1,15 @@
-"""Which tensor went wrong first.
-
-A loss of NaN says nothing about its cause. The step is made once more, with the same batch, the
-same weights and the same random numbers, and every module is watched: the first one whose output is
-not finite has a name.
-"""
+"""Which tensor is NaN or infinite: a parameter, a buffer, the batch, a result or a gradient."""
 
 from __future__ import annotations
 
-__all__ = ["NonFiniteError", "bad_forward", "bad_gradient", "bad_parameter"]
+__all__ = ["NonFiniteError", "bad_gradient", "bad_tensor"]
 
-import contextlib
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 if TYPE_CHECKING:
     from .training import Task
@@ -30,32 +25,12 @@ def bad_gradient(task: Task) -> str:
     return _first(grads) or "the gradient norm overflows"
 
 
-def bad_parameter(task: Task) -> str:
-    """The name of the first parameter that is not finite, or nothing."""
-    return _first((f"the parameter {name}", p) for name, p in _named(task, "parameters"))
-
-
-def bad_forward(task: Task, batch: Any) -> str:
+def bad_tensor(task: Task, batch: Any = None, outputs: Any = None) -> str:
     """The name of the first tensor of a step that is not finite, or nothing."""
-    buffers = ((f"the buffer {name}", buffer) for name, buffer in _named(task, "buffers"))
-    found = bad_parameter(task) or _first(buffers) or _first(_tensors(batch, "the batch"))
-    if found:
-        return found
-    seen: list[str] = []
-    outputs: Any = {}
-    with contextlib.ExitStack() as stack:
-        for name, part in _named(task, "modules"):
-
-            def watch(part: nn.Module, inputs: Any, output: Any, name: str = name) -> None:
-                seen.append(_first(_tensors(output, f"the output of {name}")))
-
-            stack.callback(part.register_forward_hook(watch).remove)
-        # A law may refuse NaN as its parameter; the culprit is known by then.
-        with contextlib.suppress(ValueError):
-            outputs = task.step(batch)
-    results = {"loss": outputs} if isinstance(outputs, Tensor) else outputs
-    named = ((f"the result {name!r} of the step", value) for name, value in results.items())
-    return next(filter(None, seen), "") or _first(named)
+    found = ((f"the parameter {name}", value) for name, value in _named(task, "parameters"))
+    buffers = ((f"the buffer {name}", value) for name, value in _named(task, "buffers"))
+    results = ((f"the result {name!r} of the step", v) for name, v in (outputs or {}).items())
+    return _first(chain(found, buffers, _tensors(batch, "the batch"), results))
 
 
 def _named(task: Task, kind: str) -> Iterator[tuple[str, Any]]:

@@ -21,7 +21,7 @@ from torch.nn.parameter import is_lazy
 from . import checkpoint
 from .atomic import write_atomically
 from .checkpoint import restore, snapshot
-from .diagnosis import NonFiniteError, bad_forward, bad_gradient, bad_parameter
+from .diagnosis import NonFiniteError, bad_gradient, bad_tensor
 from .json_lines import dumps, loads
 from .machine import Machine
 from .progress import Progress
@@ -131,14 +131,12 @@ class Loop:
     def advance(self, asked: Event) -> tuple[bool, bool]:
         """One step of the training; whether all processes agreed to stop, or to save, after it."""
         batch = self.fabric.to_device(self.task.data.batch(self.step, self.rank, self.world))
-        # all that a step draws from: NumPy's generator would take a hundred times as long
-        before = torch.get_rng_state(), torch.cuda.get_rng_state_all()
         for optimizer in self.optimizers:
             optimizer.zero_grad()
         try:
             outputs = self.module(batch)
         except ValueError as error:  # torch's laws refuse NaN as a parameter
-            culprit = self.made_again(batch, *before)
+            culprit = bad_tensor(self.task, batch)
             if culprit:
                 raise self.failure(culprit) from error
             raise
@@ -154,7 +152,7 @@ class Loop:
             stop, overdue = (bool(wish > 0) for wish in wishes)
         values = dict(zip(names, facts.tolist(), strict=True))
         if not math.isfinite(values["loss"]):
-            culprit = self.made_again(batch, *before)
+            culprit = bad_tensor(self.task, batch, outputs)
             raise self.failure(culprit or "the loss of another process")
         values["gradient_norm"] = self.clip()
         if not math.isfinite(values["gradient_norm"]):
@@ -171,12 +169,6 @@ class Loop:
         self.progress.update(self.step, values["loss"])
         self.note()
         return stop, overdue
-
-    def made_again(self, batch: Any, on_cpu: Tensor, on_gpus: list[Tensor]) -> str:
-        """Make a step again, with the same random numbers: the first tensor that is not finite."""
-        torch.set_rng_state(on_cpu)
-        torch.cuda.set_rng_state_all(on_gpus)
-        return bad_forward(self.task, batch)
 
     def clip(self) -> float:
         """Clip each optimiser's gradient; the norm of all of them before that."""
@@ -223,7 +215,7 @@ class Loop:
                         if self.tensorboard is not None:
                             self.tensorboard.add_image(name, picture, self.step, dataformats="HW")
             except ValueError as error:  # torch's laws refuse NaN as a parameter
-                culprit = bad_parameter(self.task)
+                culprit = bad_tensor(self.task)
                 if culprit:
                     raise self.failure(culprit) from error
                 raise

@@ -4,7 +4,7 @@ The configuration decides the result, so a resumed run must have the same. Versi
 should not, but may change the last bits: they are noted, not refused.
 """
 
-__all__ = ["command", "experiment_name", "read_manifest", "resume_command"]
+__all__ = ["command", "read_manifest", "resume_command"]
 
 import os
 import platform
@@ -37,11 +37,6 @@ def resume_command(folder: Path | None = None) -> str:
     if folder is not None and not told & {"--out", "-o"}:
         words += f" --out {shlex.quote(str(folder))}"
     return words if "--resume" in told else f"{words} --resume"
-
-
-def experiment_name(name: str) -> str:
-    """An experiment as it is called now; ``nvpdef`` was once called ``topics``."""
-    return {"topics": "nvpdef"}.get(name, name)
 
 
 def manifest(config: Any, experiment: str | None = None) -> dict[str, Any]:
@@ -100,10 +95,10 @@ def difference(
     now: str = "now",
 ) -> str:
     """What a run was made with instead, as the end of a sentence about it; or nothing."""
-    made_by, config = experiment_name(str(then.get("experiment", ""))), then.get("config")
+    made_by, config = str(then.get("experiment", "")), then.get("config")
     if not isinstance(config, dict):
         return "has no settings in its config.json"
-    if experiment and made_by != experiment_name(experiment):
+    if experiment and made_by != experiment:
         return f"was made by the experiment {made_by!r}, not {experiment!r}"
     found = differences(config_class, config, settings)
     return f"was made with other settings ({in_words(found, now)})" if found else ""

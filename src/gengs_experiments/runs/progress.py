@@ -17,15 +17,16 @@ from .sanitise import printable, say, unheard
 class Progress:
     """How far a run is: steps, rate, loss, time left; a context manager.
 
-    In a terminal it is a live bar; elsewhere a line every few ``seconds``, and one at the end. The
-    rate counts from the step ``start``, where a run may have been resumed.
+    In a terminal it is a live bar; elsewhere a line soon, every few ``seconds``, and at the end.
+    The rate counts from the step ``start``, where a run may have been resumed.
     """
 
     def __init__(
         self, total: int, start: int = 0, *, shown: bool = True, seconds: float = 10.0
     ) -> None:
         self.total, self.start, self.shown, self.seconds = total, start, shown, seconds
-        self._begun = self._last = time.monotonic()
+        self._begun = time.monotonic()
+        self._last = self._begun - 0.8 * seconds
         pace = "{task.fields[rate]:,.0f} steps/s loss {task.fields[loss]:.5g}"
         columns = BarColumn(), MofNCompleteColumn(), TextColumn(pace), TimeRemainingColumn()
         self._bar = RichProgress(*columns, disable=not (shown and sys.stdout.isatty()))

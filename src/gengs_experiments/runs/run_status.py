@@ -25,7 +25,7 @@ from typing import Any, Literal, get_args
 
 from filelock import FileLock, Timeout
 
-from .manifest import difference, experiment_name, read_manifest
+from .manifest import difference, read_manifest
 from .records import COMPLETE, damage, has_begun, has_records
 
 State = Literal["done", "running", "unfinished", "failed", "damaged", "different", "waiting"]
@@ -50,7 +50,7 @@ class RunStatus:
     @property
     def experiment(self) -> str:
         """The experiment that the folder itself names."""
-        return experiment_name(str(self.manifest.get("experiment", "")))
+        return str(self.manifest.get("experiment", ""))
 
     @property
     def settings(self) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ Example:
     >>> from gengs_experiments.experiments.vae import VaeConfig
     >>> run = PlannedRun("vae", VaeConfig(prior="poisson(3)", seed=2), {"row": "Pois(3)"})
     >>> run.id
-    'digits-poisson-3-tilted-midcdf-2-seed2-...'
+    'digits-poisson-3-tilted-midcdf-2-antithetic-true-seed2-...'
     >>> run.title
     'Pois(3), seed 2'
 """
@@ -35,7 +35,6 @@ from typing import Any
 from ..experiments.registry import EXPERIMENTS
 from ..runs.config import defaults, from_json, nearest, to_json
 from ..runs.json_lines import loads, write_json
-from ..runs.manifest import experiment_name
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,119}")
 
@@ -53,13 +52,13 @@ class PlannedRun:
     """The name of its folder; by default made from the experiment and the configuration."""
 
     def __post_init__(self) -> None:
-        name, config = experiment_name(self.experiment), self.config
+        name, config = self.experiment, self.config
         if name not in EXPERIMENTS:
             hint = nearest(self.experiment, EXPERIMENTS)
             raise ValueError(f"unknown experiment {self.experiment!r}{hint}")
         if isinstance(config, Mapping):
             config = from_json(EXPERIMENTS[name].config_class, config, self.id or "config")
-        vars(self).update(experiment=name, config=config, id=self.id or _id(name, config))
+        vars(self).update(config=config, id=self.id or _id(name, config))
         if self.seed < 0:  # some generators refuse it, after the others have begun
             raise ValueError(
                 f"expected a `seed` of at least 0 for the run {self.id}, but got {self.seed}."
@@ -153,8 +152,7 @@ def _id(experiment: str, config: Any) -> str:
     settings = to_json(config)
     usual = defaults(type(config)) | {"kl_warm_up": 0}  # ids outlive a new default
     unusual = {k: v for k, v in settings.items() if k not in usual or repr(v) != repr(usual[k])}
-    first_name = "topics" if experiment == "nvpdef" else experiment  # and a new name
-    text = json.dumps([first_name, unusual], sort_keys=True)
+    text = json.dumps([experiment, unusual], sort_keys=True)
     named = [settings[name] for name in EXPERIMENTS[experiment].named_by]
     words = re.sub(r"[^a-z0-9.]+", "-", "-".join(map(str, named)).lower()).strip("-.")
     return f"{words[:80]}-seed{config.seed}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -22,9 +22,9 @@
     row = "{prior}"
     column = "{estimator}"
 
-Only ``experiment`` is needed. Without ``[labels]``, the first setting of the grid makes the columns
-and the others the rows. A larger table names its rows and columns, as ours do (copy one to begin
-with):
+Only ``experiment`` is needed. Of the settings that no label names, the first of the grid makes the
+columns and the others the rows, where there is no label for them. A larger table names its rows and
+columns, as ours do (copy one to begin with):
 
 .. code-block:: toml
 
@@ -66,6 +66,7 @@ STUDIES = ("figure3", "table1", "table2", "midcdf")
 """Ours: the paper's figure and tables, and the mid-CDF estimator against its rivals in a VAE."""
 
 Settings = dict[str, Any]
+_BRACES = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True)
@@ -217,9 +218,10 @@ def _templates(file: _StudyFile) -> dict[str, str]:
     """The labels, with ``{setting}`` where a setting's value belongs."""
     names = itertools.chain(file.grid, *file.runs)
     apart = {"seed", "data", "grid", "labels", "like", "row", "column"}
+    apart |= {name for text in file.labels.given().values() for name in _BRACES.findall(text)}
     varied = [f"{{{name}}}" for name in dict.fromkeys(names) if name not in apart]
     usual = {"column": "{column}"}
-    if not file.columns:
+    if not file.columns and file.labels.column is None:
         usual["column"] = varied.pop(0) if varied else "{seed}"
     if file.rows or varied:
         usual["row"] = "{row}" if file.rows else ", ".join(varied)
@@ -237,4 +239,4 @@ def _filled(template: str, values: Mapping[str, Any]) -> str:
         value = values[match[1]]
         return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
-    return re.sub(r"\{(\w+)\}", filled, template)
+    return _BRACES.sub(filled, template)

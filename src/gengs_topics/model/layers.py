@@ -43,9 +43,9 @@ from torch import Tensor, nn
 from torch.distributions import Distribution, Poisson
 from torch.nn.functional import linear, softplus
 
-from gengs.distributions.finite import Finite
-from gengs.distributions.truncation import truncate
 from gengs.nn.count_latents import PosteriorFamily
+from gengs.tables.finite import Finite
+from gengs.tables.truncation import truncate
 
 # exp(-60) is a rate of zero for every purpose, exp(20) more than any count
 _LOG_RATES = (-60.0, 20.0)

@@ -18,7 +18,7 @@ document and every call, by inverting each document's own CDF,
 
 .. math:: z_d = F_d^{-1}(u), \qquad u \text{ common to all documents } d,
 
-with the gradient of the mid-CDF (:mod:`gengs.draws.count_slopes`),
+with the gradient of the mid-CDF (:mod:`gengs.laws.line`),
 :math:`dz/d\theta = -\partial_\theta F_\mathrm{mid}(z) / p(z)`, here by plain differentiation of
 :math:`F_\mathrm{mid} = F - p/2`. Both sides of an atom in a valley outweigh it, and
 :math:`1/p(z)` would be huge; it is bounded there.
@@ -39,8 +39,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from gengs.distributions.finite import Finite
-from gengs.distributions.truncation import truncate
+from gengs.tables.finite import Finite
+from gengs.tables.truncation import truncate
 
 _STEP = 0.05
 """The first step, relative to the typical feature; twice or half of it does as well on news."""

@@ -28,7 +28,7 @@ class TopicDefaults:
     posterior: PosteriorFamily = "tilted"
     stack: Stack = "generative"
     words: WordLaw = "urn"
-    gradient: str = "MidCDF(2)"
+    gradient: str = "MidCDF(2, antithetic=True)"
     hidden: tuple[int, ...] = (500,)
     weight_decay: float | None = None  # by the length of the documents
     topic_penalty: float = 1.0

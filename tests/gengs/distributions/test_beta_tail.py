@@ -10,7 +10,7 @@ from torch.distributions import Binomial, Geometric, NegativeBinomial
 
 import gengs
 from gengs import truncate
-from gengs.distributions.tails import log_beta_tail
+from gengs.numerics.tails import log_beta_tail
 
 double = torch.float64
 P = torch.cat(

@@ -10,9 +10,9 @@ import torch
 from frequencies import FALSE_ALARM
 
 import gengs
-from gengs.distributions.gumbel import log_exponential
-from gengs.distributions.inverse_cdf import inverse_cdf_index
 from gengs.estimators.gumbel_rao import conditional_gumbel
+from gengs.numerics.gumbel import log_exponential
+from gengs.numerics.inverse_cdf import inverse_cdf_index
 
 dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 
@@ -184,7 +184,7 @@ def test_noise_that_was_first_asked_for_on_another_device():
     """In a process of its own: what is kept between calls is kept for all of it."""
     program = """
 import torch, gengs
-from gengs.distributions.gumbel import log_exponential
+from gengs.numerics.gumbel import log_exponential
 with torch.device("meta"):
     assert log_exponential(torch.Size([3])).device.type in ("meta", "cpu")
 assert torch.isfinite(-log_exponential(torch.Size([3]))).all()

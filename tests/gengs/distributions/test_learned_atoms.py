@@ -20,7 +20,7 @@ def atoms_gradient(estimator, replicates):
     return torch.autograd.grad(value, atoms)[0]
 
 
-@pytest.mark.parametrize("kind", gengs.ALL, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", gengs.estimators.ALL, ids=lambda kind: kind.__name__)
 def test_gradient_of_learned_atoms(kind):
     """40,000 draws know each entry, π_k f'(c_k), to 0.01; five of those, 1e-6 false alarms."""
     if kind in REFUSE:
@@ -53,7 +53,7 @@ def test_a_decoder_does_not_hide_a_missing_gradient():
     def cost(z):
         return table(z.long().clamp(0, 63)).squeeze(-1)
 
-    for kind in gengs.ALL:
+    for kind in gengs.estimators.ALL:
         if kind.needs_cost_gradient:
             with pytest.raises(TypeError, match="differentiable"):
                 kind().expect(cost, Poisson(rate))

@@ -4,15 +4,17 @@ import pytest
 import scipy.stats
 import torch
 from frequencies import assert_frequencies, assert_mean
-from torch.distributions import Independent, Multinomial, Poisson
+from torch.distributions import Independent, Multinomial
 
 import gengs
-from gengs.distributions.multinomial import (
+from gengs.laws.multinomial import (
     MOST_OUTCOMES,
     compositions,
     explodes,
+    multinomial_probs,
     number_of_outcomes,
 )
+from gengs.laws.relaxed_multinomial import relax_multinomial
 
 PROBS = torch.tensor([0.2, 0.5, 0.3])
 
@@ -51,7 +53,7 @@ def test_too_many_outcomes_are_refused_with_a_way_out():
     assert number_of_outcomes(50, 10) > MOST_OUTCOMES
     assert explodes(Multinomial(MOST_OUTCOMES, torch.ones(2)))  # one outcome more than balls
     assert not explodes(Multinomial(MOST_OUTCOMES - 1, torch.ones(2)))
-    with pytest.raises(ValueError, match=r"has \d+ outcomes, too many .* use gumbel_relax"):
+    with pytest.raises(ValueError, match=r"has \d+ outcomes, too many .* or gumbel_relax"):
         gengs.truncate(law)
     assert gengs.gumbel_relax(law, tau=0.5).shape == (10,)
     assert gengs.gumbel_relax(Independent(Multinomial(50, torch.ones(2, 10)), 1)).shape == (2, 10)
@@ -60,11 +62,17 @@ def test_too_many_outcomes_are_refused_with_a_way_out():
 # ------------------------------------------------------------------------------------ the chain
 
 
+def relax(law, temperature, shape, hard=False, generator=None):
+    log_p = multinomial_probs(law)[1]
+    size = torch.Size(shape)
+    return relax_multinomial(log_p, law.total_count, temperature, size, hard, generator)
+
+
 @pytest.mark.parametrize("tau", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("hard", [False, True])
 def test_counts_are_non_negative_and_sum_to_the_total(tau, hard):
     law = Multinomial(13, torch.tensor([[0.7, 0.1, 0.1, 0.1], [0.01, 0.01, 0.97, 0.01]]))
-    z = gengs.RelaxedMultinomial(tau, law).rsample_value((500,), hard=hard)
+    z = relax(law, tau, (500,), hard)
     assert z.shape == (500, 2, 4)
     assert (z >= 0).all()
     torch.testing.assert_close(z.sum(-1), torch.full((500, 2), 13.0), rtol=1e-5, atol=1e-5)
@@ -75,7 +83,7 @@ def test_counts_are_non_negative_and_sum_to_the_total(tau, hard):
 def test_hard_chain_follows_the_multinomial():
     # chi-square at 1e-6 over 30 000 draws: a link whose chance is off by .02 is found
     law = Multinomial(4, PROBS)
-    z = gengs.RelaxedMultinomial(0.5, law).rsample_value((30_000,), hard=True)
+    z = relax(law, 0.5, (30_000,), True)
     q = gengs.truncate(law)
     index, found = q.index_of(z)
     assert found.all()
@@ -85,7 +93,7 @@ def test_hard_chain_follows_the_multinomial():
 def test_hard_chain_of_many_balls_has_the_right_counts():
     # z-test at 1e-6 of means and of second moments: 8 % of a standard deviation is found
     law = Multinomial(500, PROBS)
-    z = gengs.RelaxedMultinomial(0.5, law).rsample_value((3000,), hard=True)
+    z = relax(law, 0.5, (3000,), True)
     for box, p in enumerate(PROBS.tolist()):
         assert_mean(z[:, box], 500 * p)
         assert_mean((z[:, box] - 500 * p).square(), 500 * p * (1 - p))
@@ -95,7 +103,7 @@ def test_cold_chain_has_the_gradient_of_the_mean():
     # d E[z] / d logits = N (diag p − p pᵀ); at τ = .1 the bias is a few per cent
     logits = PROBS.log().requires_grad_()
     law = Multinomial(6, logits=logits)
-    z = gengs.RelaxedMultinomial(0.1, law).rsample_value((20_000,))
+    z = relax(law, 0.1, (20_000,))
     rows = [torch.autograd.grad(z[:, k].mean(), logits, retain_graph=True)[0] for k in range(3)]
     wanted = 6 * (torch.diag(PROBS) - torch.outer(PROBS, PROBS))
     torch.testing.assert_close(torch.stack(rows), wanted, rtol=0.15, atol=0.1)
@@ -106,36 +114,20 @@ def test_cold_chain_has_the_gradient_of_the_mean():
 )
 def test_impossible_boxes_stay_empty_and_send_no_nan(probs):
     probs = torch.tensor(probs, requires_grad=True)
-    z = gengs.RelaxedMultinomial(0.5, Multinomial(7, probs)).rsample_value((50,))
+    z = relax(Multinomial(7, probs), 0.5, (50,))
     assert (z.detach()[:, probs.detach() == 0] == 0).all()
     z.square().sum().backward()
     assert torch.isfinite(probs.grad).all()
 
 
-def test_law_itself_is_unchanged():
-    law = Multinomial(5, PROBS)
-    relaxed = gengs.RelaxedMultinomial(0.5, law)
-    value = relaxed.sample((3,))
-    assert torch.equal(relaxed.log_prob(value), law.log_prob(value))
-    assert torch.equal(relaxed.mean, law.mean)
-    assert torch.equal(relaxed.variance, law.variance)
-    assert relaxed.support.check(value).all()
-
-
 def test_same_generator_same_counts():
-    relaxed = gengs.RelaxedMultinomial(0.5, Multinomial(5, PROBS))
-    one, other = (torch.Generator().manual_seed(1) for _ in range(2))
-    assert torch.equal(relaxed.rsample_value(generator=one), relaxed.rsample_value(generator=other))
+    law = Multinomial(5, PROBS)
+    one, other = (relax(law, 0.5, (), False, torch.Generator().manual_seed(1)) for _ in range(2))
+    assert torch.equal(one, other)
 
 
 def test_a_batch_of_temperatures_is_part_of_the_batch():
     temperature = torch.tensor([[0.3], [0.5], [1.0], [2.0]])
-    law = gengs.RelaxedMultinomial(temperature, Multinomial(5, logits=torch.randn(2, 3)))
-    assert law.batch_shape == (4, 2)
-    assert law.expand((3, 4, 2)).rsample_value((6,)).shape == (6, 3, 4, 2, 3)
-    torch.testing.assert_close(law.rsample_value().sum(-1), torch.full((4, 2), 5.0))
-
-
-def test_only_multinomials_are_relaxed_box_by_box():
-    with pytest.raises(TypeError, match="RelaxedMultinomial expects a Multinomial"):
-        gengs.RelaxedMultinomial(0.5, Poisson(5.0))
+    z = relax(Multinomial(5, logits=torch.randn(2, 3)), temperature, (6,))
+    assert z.shape == (6, 4, 2, 3)
+    torch.testing.assert_close(z.sum(-1), torch.full((6, 4, 2), 5.0))

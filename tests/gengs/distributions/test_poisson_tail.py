@@ -9,9 +9,8 @@ import torch
 from torch.distributions import Poisson, kl_divergence
 
 import gengs
-from gengs import GenGS, midcdf_sample, truncate
-from gengs.distributions.families import family_of
-from gengs.distributions.poisson import log_poisson_tail
+from gengs import GenGS, law_of, rsample, truncate
+from gengs.laws.poisson import log_poisson_tail
 
 double = torch.float64
 RATES = torch.logspace(-6, 4, 401, dtype=double)
@@ -31,7 +30,7 @@ def test_the_table_and_its_gradient_above_the_cut(dtype, tolerance):
     k, weight = torch.arange(12), torch.linspace(-1, 2, 12, dtype=dtype)
     table = truncate(Poisson(rate), 12).logits
     wide = rate.detach().double().requires_grad_()
-    family = family_of(Poisson(wide))
+    family = law_of(Poisson(wide))
     expected = torch.cat([family.log_pmf(k[:-1]), family.log_at_least(k[-1:])], -1)
     large = 1 + wide.detach().unsqueeze(-1)  # what is added up is as large as the rate
     assert ((table.double() - expected).abs() / large).max() < tolerance
@@ -56,7 +55,7 @@ def test_a_tail_has_all_the_digits_of_its_type(last, dtype, tolerance):
 def test_clipped_draws_move_by_half_the_slope_of_their_tail():
     rate = torch.tensor([9.0, 30.0, 200.0], dtype=double, requires_grad=True)
     torch.manual_seed(0)
-    z = midcdf_sample(truncate(Poisson(rate.expand(1000, 3)), 8))
+    z = rsample(truncate(Poisson(rate.expand(1000, 3)), 8))
     assert (z[:, 1:] == 7).any()
     (found,) = torch.autograd.grad(z.sum(), rate)
     tail = scipy.stats.poisson.sf(6, rate.detach().numpy())
@@ -85,12 +84,12 @@ def prior():
     return truncate(Poisson(torch.tensor(2.0)), 12)
 
 
-@pytest.mark.parametrize("first", [lambda q: kl_divergence(q, prior()), midcdf_sample])
+@pytest.mark.parametrize("first", [lambda q: kl_divergence(q, prior()), rsample])
 @pytest.mark.parametrize(
     "then",
     [
         lambda q: kl_divergence(q, prior()),
-        midcdf_sample,
+        rsample,
         lambda q: q.mean,
         lambda q: GenGS(0.5).expect(lambda z: z.square(), q),
     ],
@@ -198,7 +197,7 @@ def test_a_number_is_no_window():
 @pytest.mark.parametrize("size", [64, 65, 66])
 def test_both_formulas_of_the_tail(size):
     rate = torch.cat([torch.logspace(-3, 3.5, 200, dtype=double)])
-    found = family_of(Poisson(rate)).log_clipped(torch.arange(size), 0)[:, -1]
+    found = law_of(Poisson(rate)).log_clipped(torch.arange(size), 0)[:, -1]
     expected = scipy.stats.poisson.logsf(size - 2, rate.numpy())
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9, atol=1e-9)
 

@@ -10,7 +10,7 @@ from frequencies import assert_frequencies, assert_mean
 from torch.distributions import Independent, Normal, Poisson, RelaxedOneHotCategorical
 
 import gengs
-from gengs.distributions.gumbel_softmax import relaxed_weights
+from gengs.numerics.gumbel_softmax import relaxed_weights
 
 LOGITS = torch.tensor([0.4, -1.0, 0.9])
 
@@ -245,5 +245,5 @@ def test_warm_value_is_near_the_mean_of_the_atoms():
 
 
 def test_continuous_law_is_refused():
-    with pytest.raises(TypeError, match="PMF on integers, but Normal"):
+    with pytest.raises(TypeError, match="Normal is continuous"):
         gengs.Relaxed(0.5, Normal(0.0, 1.0))

@@ -7,7 +7,7 @@ import torch
 from torch.distributions import Binomial, Geometric, NegativeBinomial, Poisson
 
 import gengs
-from gengs.distributions.families import family_of
+from gengs import law_of
 
 PROBS = [1e-6, 1e-3, 0.1, 0.5, 0.9, 0.999, 1 - 1e-6]
 GRID = (
@@ -36,7 +36,7 @@ def both(name, parameters, dtype, logits=False):
     else:
         # scipy counts with the chance of the other outcome, which 1 - p gives exactly in float64
         law, reference = NegativeBinomial(*tensors), scipy.stats.nbinom(exact[0], 1 - exact[1])
-    return family_of(law), reference
+    return law_of(law), reference
 
 
 def places(reference):
@@ -82,7 +82,7 @@ def test_both_tails(name, parameters, dtype):
 def test_lumped_end_atoms_hold_the_tails(name, parameters):
     family, reference = both(name, parameters, torch.float64)
     low, high = int(reference.ppf(0.2)), int(reference.ppf(0.7)) + 1
-    q = gengs.truncate(family.law, low=low, high=high)
+    q = gengs.truncate(family.q, low=low, high=high)
     assert q.probs[0].item() == pytest.approx(reference.cdf(low), rel=1e-7)
     assert q.probs[-1].item() == pytest.approx(reference.sf(high - 1), rel=1e-7)
     assert q.probs.sum().item() == pytest.approx(1, abs=1e-7)
@@ -108,7 +108,7 @@ MOMENTS = [
 @pytest.mark.parametrize(("name", "parameters"), MOMENTS, ids=str)
 def test_moments_entropy_and_cdf_of_a_tight_cut(name, parameters):
     family, reference = both(name, parameters, torch.float64)
-    q = gengs.truncate(family.law, tolerance=1e-13)
+    q = gengs.truncate(family.q, tolerance=1e-13)
     assert q.mean.item() == pytest.approx(reference.mean(), rel=1e-6, abs=1e-9)
     assert q.variance.item() == pytest.approx(reference.var(), rel=1e-5, abs=1e-8)
     atoms = q.atoms.numpy()
@@ -138,7 +138,7 @@ def test_skellam_pmf_and_tails(rates):
 
 
 def test_skellam_tails_against_scipy():
-    family = family_of(gengs.Skellam(torch.tensor(3.0).double(), torch.tensor(1.5).double()))
+    family = law_of(gengs.Skellam(torch.tensor(3.0).double(), torch.tensor(1.5).double()))
     reference = scipy.stats.skellam(3.0, 1.5)
     for k in (-6, -1, 0, 2, 5, 11):
         at = torch.tensor([k])

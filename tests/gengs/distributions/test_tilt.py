@@ -109,7 +109,7 @@ def test_no_raw_number_is_too_large(name, dtype):
     assert q.logits.dtype != torch.half and q.logits.isfinite().all()
     kl = kl_divergence(q, p)
     assert kl.isfinite().all() and (kl > -1e-5).all()
-    z = gengs.midcdf_sample(q, torch.Size([50]))
+    z = gengs.rsample(q, torch.Size([50]))
     assert (q.log_prob(z.detach()) > -80).all()
     (z.square().sum() + kl.sum()).backward()
     assert raw.grad.isfinite().all()
@@ -124,7 +124,7 @@ def test_a_law_with_a_sure_atom_has_slopes_of_its_own_size():
     torch.manual_seed(1)
     raw = torch.tensor([1.2, 20.0]).repeat(100_000, 1).requires_grad_()
     q, _ = CountLatents(Poisson(2.0), "tilted", level=12)(raw)
-    z = gengs.midcdf_sample(q)
+    z = gengs.rsample(q)
     assert len(z.unique()) > 1
     (slope,) = torch.autograd.grad(z.sum(), raw)
     assert slope.abs().max() < 60
@@ -143,7 +143,7 @@ def test_a_learned_prior_under_a_tilted_posterior():
     torch.manual_seed(0)
     prior = Rates()
     q, p = CountLatents(prior, "tilted", level=20)(torch.randn(5, 6))
-    (kl_divergence(q, p).sum() + gengs.midcdf_sample(q, torch.Size([2])).sum()).backward()
+    (kl_divergence(q, p).sum() + gengs.rsample(q, torch.Size([2])).sum()).backward()
     assert prior.log_rate.grad.isfinite().all() and prior.log_rate.grad.all()
 
 
@@ -198,7 +198,7 @@ def test_several_draws_are_antithetic_pairs(samples):
     p = gengs.truncate(Binomial(10, torch.tensor(0.5)))
     q = gengs.tilt(p, torch.zeros(4000), 0.3)
     seen = []
-    gengs.MidCDF(samples).expect(lambda z: seen.append(z.detach()) or z, q)
+    gengs.MidCDF(samples, antithetic=True).expect(lambda z: seen.append(z.detach()) or z, q)
     pairs = (samples + 1) // 2
     first, second = seen[0][: samples - pairs], seen[0][pairs:]
     assert (first + second == 10).all() and len(first.unique()) > 5

@@ -18,7 +18,7 @@ from torch.distributions import (
 )
 
 import gengs
-from gengs.distributions.truncation import as_finite
+from gengs.tables.truncation import as_finite
 
 double = torch.float64
 
@@ -140,7 +140,7 @@ def test_mean_error_of_a_law_without_mean_is_infinite():
 def test_mean_error_looks_no_further_than_the_mass(monkeypatch):
     law = gengs.Skellam(torch.tensor(3.0, dtype=double), torch.tensor(2.0, dtype=double))
     certificate = gengs.truncate(law, low=-1, high=3).certificate
-    family, asked = certificate.family, []
+    family, asked = certificate.law, []
     log_pmf = family.log_pmf
     monkeypatch.setattr(family, "log_pmf", lambda k: asked.append(k.numel()) or log_pmf(k))
     assert certificate.mean_error.item() > 0

@@ -10,7 +10,7 @@ from torch.autograd import forward_ad
 from torch.distributions import Distribution, Independent, Poisson, constraints, kl_divergence
 
 import gengs
-from gengs import Finite, GenGS, MidCDF, Relaxed, midcdf_sample, truncate
+from gengs import Finite, GenGS, MidCDF, Relaxed, rsample, truncate
 
 ATOMS = torch.arange(5.0)
 
@@ -119,7 +119,7 @@ def test_a_prior_from_inference_mode_serves_a_training_step():
 @pytest.mark.parametrize(("batch", "samples"), [((0,), ()), ((2,), (0,)), ((2, 0), (3,))])
 def test_no_draws_have_no_gradient(batch, samples):
     logits = torch.zeros(*batch, 5, requires_grad=True)
-    midcdf_sample(Finite(ATOMS, logits=logits), samples).sum().backward()
+    rsample(Finite(ATOMS, logits=logits), samples).sum().backward()
     assert torch.equal(logits.grad, torch.zeros(*batch, 5))
 
 
@@ -128,7 +128,9 @@ def test_many_atoms_take_little_memory():
     logits = torch.zeros(1, n, requires_grad=True)
     gc.collect()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    midcdf_sample(Finite(torch.arange(float(n)), logits=logits), valley=0.0).sum().backward()
+    gengs.law_of(Finite(torch.arange(float(n)), logits=logits)).rsample(
+        torch.Size(), bridge=False
+    ).sum().backward()
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 200 * 1024  # kibibytes
 
@@ -136,7 +138,7 @@ def test_many_atoms_take_little_memory():
 def test_wide_atoms_of_each_element_beside_narrow_logits():
     logits = torch.tensor([0.0, -7.0, -9.0, 0.0, 1.0]).repeat(3, 1).requires_grad_()
     law = Finite(torch.arange(5.0).double().repeat(3, 1), logits=logits)
-    midcdf_sample(law, (20,)).sum().backward()
+    rsample(law, (20,)).sum().backward()
     assert torch.isfinite(logits.grad).all() and logits.grad.abs().sum() > 0
 
 

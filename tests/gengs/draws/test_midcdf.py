@@ -14,9 +14,9 @@ from torch.distributions import (
 )
 
 import gengs
-from gengs import Finite, MidCDF, Skellam, midcdf_sample, truncate
-from gengs.draws.ordered_table import midcdf_from_table, move_in_table
+from gengs import Finite, MidCDF, Skellam, rsample, truncate
 from gengs.lab.testing import check_estimator
+from gengs.laws.ordered_table import attach_in_table, draw_from_table
 
 
 def unchecked(kind, *arguments):
@@ -110,8 +110,8 @@ def test_the_bias_is_the_error_of_the_trapezoid_rule():
 
 
 def test_debiased_is_unbiased_on_everything():
-    check_estimator(MidCDF(debias=1), replicates=8_000)
-    check_estimator(MidCDF(samples=2, debias=3), replicates=4_000)
+    check_estimator(MidCDF(debias=1), gradients=8_000)
+    check_estimator(MidCDF(samples=2, debias=3), gradients=4_000)
 
 
 @pytest.mark.parametrize("name", ["Poisson", "Binomial", "NegativeBinomial, logits", "Geometric"])
@@ -148,7 +148,7 @@ def test_uneven_gaps_unordered_atoms_and_valleys():
     for valley in (0.0, 0.01):
         torch.manual_seed(0)
         table = logits.expand(200_000, 5).clone().requires_grad_()
-        z = midcdf_from_table(Finite(atoms, logits=table), torch.Size(), valley)
+        z = draw_from_table(Finite(atoms, logits=table), torch.Size(), bridge=bool(valley))
         (gradients,) = torch.autograd.grad(cost(z).sum(), table)
         error = gradients.std(0) / 200_000**0.5
         assert ((gradients.mean(0) - truth).abs() < 5.4 * error).all()
@@ -165,7 +165,9 @@ def test_unimodal_laws_have_no_valleys():
     gradients = []
     for valley in (0.0, 0.01):
         torch.manual_seed(0)
-        z = midcdf_from_table(Finite(torch.arange(18), logits=logits), torch.Size([5]), valley)
+        z = draw_from_table(
+            Finite(torch.arange(18), logits=logits), torch.Size([5]), bridge=bool(valley)
+        )
         gradients += torch.autograd.grad(z.square().sum(), logits)
     torch.testing.assert_close(*gradients)
 
@@ -174,9 +176,9 @@ def test_draws_are_exact():
     """Frequencies of stratified draws from a table, and of the sampler: 5.5 errors, 1e-6 in all."""
     torch.manual_seed(0)
     law = truncate(Poisson(torch.tensor(3.0)), 12)
-    for draws in (midcdf_sample(law.expand((100_000,))), midcdf_sample(law, (2,))[:1]):
+    for draws in (rsample(law.expand((100_000,))), rsample(law, (2,))[:1]):
         assert (draws == draws.round()).all()
-    z = midcdf_sample(law.expand((50_000,)), (2,))
+    z = rsample(law.expand((50_000,)), (2,))
     frequencies = torch.stack([(z == k).double().mean() for k in range(12)])
     error = (law.probs * (1 - law.probs) / 50_000).sqrt()
     assert ((frequencies - law.probs).abs() < 5.5 * error).all()
@@ -191,7 +193,7 @@ def test_stratified_draws_vary_less_than_independent_ones(samples):
         rate = torch.full((20_000,), 3.0, requires_grad=True)
         q = truncate(Poisson(rate), 14)
         if several:
-            value = MidCDF(samples).expect(lambda z: (z - 2.6).square(), q).sum()
+            value = MidCDF(samples, antithetic=True).expect(lambda z: (z - 2.6).square(), q).sum()
         else:
             calls = [MidCDF().expect(lambda z: (z - 2.6).square(), q) for _ in range(samples)]
             value = torch.stack(calls).mean(0).sum()
@@ -203,7 +205,7 @@ def test_second_derivatives_are_exact_for_a_poisson_and_a_quadratic_cost():
     """d²/drate² of E z² = rate² + rate is 2; false-alarm rate 1e-6, five standard errors."""
     torch.manual_seed(0)
     rate = torch.full((200_000,), 3.0, requires_grad=True)
-    z = midcdf_sample(Poisson(rate))
+    z = rsample(Poisson(rate))
     (first,) = torch.autograd.grad(z.square().sum(), rate, create_graph=True)
     (second,) = torch.autograd.grad(first.sum(), rate)
     assert (second.mean() - 2).abs() < 5 * second.std() / 200_000**0.5
@@ -212,7 +214,7 @@ def test_second_derivatives_are_exact_for_a_poisson_and_a_quadratic_cost():
 
 def test_a_second_derivative_of_the_table_form_raises():
     logits = torch.randn(5, requires_grad=True)
-    z = midcdf_sample(Finite(torch.arange(5), logits=logits))
+    z = rsample(Finite(torch.arange(5), logits=logits))
     (first,) = torch.autograd.grad(z.square(), logits, create_graph=True)
     with pytest.raises(RuntimeError, match="no second derivative"):
         torch.autograd.grad(first.sum(), logits)
@@ -230,13 +232,13 @@ def test_vmap_and_compile(name):
     parameters = torch.full((4,), at)
 
     def gradient(parameter):
-        return torch.func.grad(lambda p: midcdf_sample(make(p)).square().sum())(parameter)
+        return torch.func.grad(lambda p: rsample(make(p)).square().sum())(parameter)
 
     mapped = torch.func.vmap(gradient, randomness="different")(parameters)
     assert mapped.shape == (4,) and torch.isfinite(mapped).all()
 
     def step(parameter):
-        return midcdf_sample(make(parameter)).square().sum()
+        return rsample(make(parameter)).square().sum()
 
     torch._dynamo.reset()  # each law is a new graph, and torch gives up after eight
     found = []
@@ -251,15 +253,15 @@ def test_vmap_and_compile(name):
 
 def test_extreme_parameters_have_finite_gradients():
     rate = torch.tensor([0.0, 1e-30, 1e-6, 1e6, 1e12], requires_grad=True)
-    midcdf_sample(Poisson(rate)).sum().backward()
+    rsample(Poisson(rate)).sum().backward()
     assert torch.isfinite(rate.grad).all() and rate.grad[0] == 1
     for law in (lambda p: Binomial(5, p), Bernoulli):
         p = torch.tensor([0.0, 1.0, 1e-12, 1 - 1e-12], requires_grad=True)
-        midcdf_sample(law(p)).sum().backward()
+        rsample(law(p)).sum().backward()
         assert torch.isfinite(p.grad).all()
     logit = torch.tensor([-200.0, 200.0, 0.0], requires_grad=True)
     for law in (lambda x: Binomial(5, logits=x), lambda x: Bernoulli(logits=x)):
-        midcdf_sample(law(logit)).sum().backward()
+        rsample(law(logit)).sum().backward()
         assert torch.isfinite(logit.grad).all()
 
 
@@ -270,7 +272,7 @@ def test_it_drops_into_a_model_in_one_line():
         lambda x: Finite(torch.arange(4), logits=x.unsqueeze(-1) * torch.arange(4)),
     ):
         layer.zero_grad()
-        z = midcdf_sample(law(layer(torch.randn(5, 3))), (7,))
+        z = rsample(law(layer(torch.randn(5, 3))), (7,))
         assert z.shape == (7, 5, 2)
         z.square().mean().backward()
         assert layer.weight.grad.abs().sum() > 0
@@ -286,7 +288,7 @@ def test_a_draw_beyond_the_atoms_moves_as_the_nearest_one():
     logits = torch.randn(5, dtype=torch.float64, requires_grad=True)
 
     def slope(z):
-        moved = move_in_table(Finite(torch.arange(5), logits=logits), torch.tensor([z]))
+        moved = attach_in_table(Finite(torch.arange(5), logits=logits), torch.tensor([z]))
         assert moved.item() == z
         return torch.autograd.grad(moved.sum(), logits)[0]
 

@@ -53,7 +53,7 @@ def gradients_by_atom(table, atoms, draw, cost):
 
 
 def by_sample(law, cost):
-    z = gengs.midcdf_sample(law)
+    z = gengs.rsample(law)
     return z.detach(), cost(z)
 
 
@@ -115,7 +115,7 @@ def test_atoms_in_any_order():
 def test_a_cut_poisson_summed_over_its_atoms(level):
     """The same sum in the rate: half the gaps on either side, the tail lumped on the last atom."""
     rate = torch.full((DRAWS,), 1.7, dtype=torch.float64, requires_grad=True)
-    z = gengs.midcdf_sample(gengs.truncate(Poisson(rate), level))
+    z = gengs.rsample(gengs.truncate(Poisson(rate), level))
     (slopes,) = torch.autograd.grad(z.sum(), rate)
     pmf = scipy.stats.poisson(1.7).pmf(np.arange(60))  # dF(k) / drate = -pmf(k)
     for k in range(level):
@@ -142,7 +142,7 @@ def test_a_rare_atom_in_a_tail_moves_as_in_double_precision(flip, atoms):
         torch.manual_seed(3)
         logits = table.to(dtype).requires_grad_()
         law = gengs.Finite(torch.arange(float(atoms)), logits=logits)
-        z = gengs.midcdf_sample(law, torch.Size([1 << 18]))
+        z = gengs.rsample(law, torch.Size([1 << 18]))
         drawn = z.detach() == rare
         assert 0 < drawn.sum() < 100
         (found[dtype],) = torch.autograd.grad((z * drawn).sum() / drawn.sum(), logits)

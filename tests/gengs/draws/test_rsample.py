@@ -25,8 +25,8 @@ from torch.distributions import (
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import gengs
-from gengs import Finite, rsample
-from gengs.draws.rsample import mover
+from gengs import Finite, law_of, rsample
+from gengs.laws.binomial import BinomialLaw
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +73,7 @@ def test_families_are_exact_for_quadratics_in_every_parameter(name):
     law = make(*parameters)
     outcomes = torch.arange(most + 1.0)
     weights = law.log_prob(outcomes).exp().detach()
-    z = mover(law)(outcomes)
+    z = law_of(law).attach(outcomes)
     assert torch.equal(z.detach(), outcomes)
     found = torch.autograd.grad((weights * quadratic(z)).sum(), parameters)
     exact = torch.autograd.grad(quadratic_mean(law), parameters)
@@ -213,7 +213,7 @@ def test_one_hot_draws_are_reinmax():
 def test_two_boxes_are_the_binomial():
     p = number(0.3)
     z = torch.arange(6.0)
-    (scalar,) = torch.autograd.grad(mover(Binomial(5, p))(z).square().sum(), p)
+    (scalar,) = torch.autograd.grad(law_of(Binomial(5, p)).attach(z).square().sum(), p)
     law = Multinomial(5, torch.stack([p, 1 - p]))
     law.sample = lambda shape: torch.stack([z, 5 - z], -1)
     (vector,) = torch.autograd.grad(rsample(law)[:, 0].square().sum(), p)
@@ -372,7 +372,7 @@ def test_stages_are_exact_over_all_outcomes_of_a_mixture(monkeypatch):
     monkeypatch.setattr(expanded, "expand", lambda batch: expanded)
     monkeypatch.setattr(expanded, "sample", lambda shape: component)
     joint = torch.stack([first, second], -1)
-    monkeypatch.setattr(law.component_distribution, "sample", lambda shape: joint)
+    monkeypatch.setattr(BinomialLaw, "draw", lambda self, shape: joint)
     z = rsample(law, (8,))
     value = (weights.detach() * quadratic(3 * z)).sum()
     torch.testing.assert_close(torch.autograd.grad(value, (logit, p)), exact)

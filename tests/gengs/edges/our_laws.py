@@ -66,21 +66,15 @@ LAWS = {
     "skellam": lambda dtype, batch: gengs.Skellam(
         numbers(3.0, dtype, batch), numbers(1.5, dtype, batch)
     ),
-    "straight-through": lambda dtype, batch: gengs.StraightThrough(
-        0.5, finite(PAIRS, 1)(dtype, batch)
+    "one-hot logits": lambda dtype, batch: gengs.OneHot(
+        logits=numbers([0.1, -0.2, 0.7], dtype, batch)
     ),
     "relaxed": lambda dtype, batch: gengs.Relaxed(0.5, finite(PAIRS, 1)(dtype, batch)),
-    "relaxed multinomial": lambda dtype, batch: gengs.RelaxedMultinomial(
-        0.5, Multinomial(3, numbers([0.1, 0.2, 0.7], dtype, batch))
-    ),
 }
 DENSITIES = {"relaxed"}
-TABLES = {
-    name
-    for name in LAWS
-    if name not in {"skellam", "straight-through", "relaxed", "relaxed multinomial"}
-}
+TABLES = {name for name in LAWS if name not in {"skellam", "relaxed"}}
 NUMBERS = sorted(
-    TABLES - {"vectors", "matrices", "cut one-hot", "cut multinomial"}, key=list(LAWS).index
+    TABLES - {"vectors", "matrices", "one-hot logits", "cut one-hot", "cut multinomial"},
+    key=list(LAWS).index,
 )
-WITH_LOG_PROB = [name for name in LAWS if name != "relaxed multinomial"]
+WITH_LOG_PROB = list(LAWS)

@@ -52,5 +52,5 @@ SCORES = ("REINFORCE", "RLOO", "NVIL", "MuProp", "VIMCO")
 
 def draw(law, sample_shape=()):
     """A draw that moves with the parameters, under its present name."""
-    function = getattr(gengs, "rsample", None) or gengs.midcdf_sample
+    function = gengs.rsample
     return function(law, sample_shape)

@@ -46,7 +46,7 @@ cases = pytest.mark.parametrize("case", BOUNDARY, ids=lambda case: case.name)
 
 def test_the_rule_names_every_estimator():
     assert not SENTENCE & set(GRADIENT)
-    assert SENTENCE | set(GRADIENT) == {kind.__name__ for kind in gengs.ALL}
+    assert SENTENCE | set(GRADIENT) == {kind.__name__ for kind in gengs.estimators.ALL}
 
 
 def heard(expectation, parameters):

@@ -22,7 +22,7 @@ import gengs
 
 
 def test_every_estimator_has_a_setting():
-    assert {kind.__name__ for kind in gengs.ALL} == set(SETTINGS)
+    assert {kind.__name__ for kind in gengs.estimators.ALL} == set(SETTINGS)
 
 
 def may_refuse(name, case):

@@ -25,7 +25,7 @@ from torch.distributions import (
 from watching import Synchronisations
 
 import gengs
-from gengs.distributions import tracing
+from gengs.numerics import tracing
 from gengs_experiments.models import VAE
 
 WITH_VALIDATION = 3

@@ -28,12 +28,12 @@ def warmed(estimator, law, factors, cost):
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("law", LAWS)
 def test_the_mean_gradient_is_exact(law, cost, factors):
-    estimator = warmed(NVIL(normalise=False), law, factors, cost)
+    estimator = warmed(NVIL(), law, factors, cost)
     assert_unbiased(estimator, law, factors, cost)
 
 
 def test_normalising_scales_the_mean_gradient_by_one_number():
-    estimator = warmed(NVIL(), "poisson", 3, "quadratic")
+    estimator = warmed(NVIL(normalise=True), "poisson", 3, "quadratic")
     sigma = estimator.variance.sqrt()
     assert sigma > 2
     _, wanted, _ = exact("poisson", 3, "quadratic")
@@ -43,13 +43,13 @@ def test_normalising_scales_the_mean_gradient_by_one_number():
 
 
 def test_stacked_layers_nest():
-    assert_nests(lambda: NVIL(2, normalise=False))
+    assert_nests(lambda: NVIL(2))
 
 
 def test_the_current_cost_is_not_in_its_own_baseline():
     logits = torch.zeros(2, requires_grad=True)
     atoms = torch.tensor([5.0, 7.0])
-    estimator = NVIL(baseline=None, normalise=False)
+    estimator = NVIL(baseline=None)
     estimator.expect(lambda z: z, gengs.Finite(atoms, logits=logits)).backward()
     first = float(estimator.mean)  # the first call had no baseline: its score weighs the whole cost
     assert logits.grad.abs().max() == pytest.approx(first / 2)
@@ -92,7 +92,7 @@ def test_the_baseline_learns_in_the_same_backward_and_cuts_the_variance():
     def variance(estimator):
         return gradient_variance(estimator, cost, build, rates, 4000)
 
-    estimator, plain = NVIL(normalise=False), NVIL(baseline=None, normalise=False)
+    estimator, plain = NVIL(), NVIL(baseline=None)
     optimiser = torch.optim.Adam(estimator.parameters(), 0.02)  # before the first call
     for sign in [1, -1] * 250:  # whether the model minimises or maximises the expectation
         optimiser.zero_grad()

@@ -67,13 +67,11 @@ def test_one_outcome_is_a_plain_draw(kind):
 def test_known_order_of_variances():
     """Truncated Poisson(3), 12 atoms, (z - 2.6)².
 
-    The first four are 30 % apart; RF* and RF, 76 and 79, need 400,000 replicates, with which the
-    error of a variance is about 0.5 %.
+    They are 30 % apart, and the error of a variance is about 2 %.
     """
     variances = []
-    for estimator in (UnOrd(4), RLOO(4), DetRB(4), StoRB(4), RLOO(1), REINFORCE()):
-        replicates = 400_000 if estimator.evaluations < 4 else 20_000
-        rate = torch.full((replicates,), 3.0, requires_grad=True)
+    for estimator in (UnOrd(4), RLOO(4), DetRB(4), StoRB(4), REINFORCE()):
+        rate = torch.full((20_000,), 3.0, requires_grad=True)
         estimator.expect(lambda z: (z - 2.6) ** 2, truncate(Poisson(rate), 12)).sum().backward()
         variances.append(rate.grad.var().item())
     assert variances == sorted(variances)
@@ -117,5 +115,5 @@ def test_evaluations_are_counted(kind):
         seen.clear()
         estimator.expect(cost, q)
         assert sum(seen) == estimator.evaluations
-    with pytest.raises(ValueError, match=f"{kind.__name__} expects a positive integer `k`"):
+    with pytest.raises(ValueError, match=f"{kind.__name__} expects a positive integer `samples`"):
         kind(0)

@@ -71,7 +71,7 @@ def test_midcdf_guide_reaches_the_exact_posterior():
 
 
 def test_straight_through_guide_comes_near():
-    fit(model, table_guide(lambda law: gengs.pyro.StraightThrough(0.3, law)))
+    fit(model, table_guide(lambda law: gengs.pyro.MidCDFLaw(law, by=gengs.GenGS(0.3, hard=True))))
     assert 0.02 < distance_from_posterior() < 0.15  # 0.12 when written: it is biased
 
 
@@ -96,7 +96,7 @@ def test_poisson_guide_reaches_the_best_poisson(elbo):
 def test_trace_elbo_refuses_to_drop_a_gradient():
     for wrap in (
         gengs.pyro.MidCDFLaw,
-        lambda law: gengs.pyro.StraightThrough(0.5, law),
+        lambda law: gengs.pyro.MidCDFLaw(law, by=gengs.GenGS(0.5, hard=True)),
     ):
         pyro.clear_param_store()
         with pytest.raises(RuntimeError, match="use TraceMeanField_ELBO"):
@@ -148,7 +148,7 @@ def test_subsampling_and_masks_scale_the_divergence():
 def test_the_laws_are_pyro_laws():
     rate = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
     table = gengs.pyro.truncate(Poisson(rate), 12)
-    for law in (table, gengs.pyro.StraightThrough(0.5, table), gengs.pyro.MidCDFLaw(table)):
+    for law in (table, gengs.pyro.MidCDFLaw(table)):
         vector = law.to_event(1)
         assert vector.event_shape == (3,) and vector.batch_shape == (2,)
         assert vector.expand_by([5]).sample().shape == (5, 2, 3)
@@ -175,7 +175,7 @@ def test_the_laws_are_pyro_laws():
 def test_pyros_own_families_keep_their_closed_forms(ours, torchs):
     parameter = torch.tensor([0.2, 0.7], requires_grad=True)
     law = gengs.pyro.MidCDFLaw(ours(parameter)).law
-    assert type(law) is type(torchs(parameter))
+    assert type(gengs.law_of(law)) is type(gengs.law_of(torchs(parameter)))
     z = law.sample((100,))
     torch.testing.assert_close(law.log_prob(z), ours(parameter).log_prob(z))
     drawn = gengs.pyro.MidCDFLaw(ours(parameter)).rsample()
@@ -247,3 +247,18 @@ def test_vectors_and_compounds_are_laws_too():
         assert torch.autograd.grad(z.square().sum(), a)[0].abs().sum() > 0
     hard = gengs.pyro.MidCDFLaw(pyro.distributions.Poisson(a), by=gengs.StraightThroughMean())
     assert (torch.autograd.grad(hard.expand((5, 3)).rsample().sum(), a)[0] == 5).all()
+
+
+def test_shapes_are_inferred_from_shapes():
+    for atoms, logits, event_dim in [((4,), (3, 4), 0), ((3, 4), (4,), 0), ((4, 2), (3, 4), 1)]:
+        q = gengs.pyro.Finite(
+            torch.arange(float(torch.Size(atoms).numel())).reshape(atoms),
+            logits=torch.zeros(logits),
+            event_dim=event_dim,
+        )
+        found = gengs.pyro.Finite.infer_shapes(atoms=atoms, logits=logits, event_dim=event_dim)
+        assert found == (q.batch_shape, q.event_shape)
+    with pytest.raises(ValueError, match="`logits` or `probs`"):
+        gengs.pyro.Finite.infer_shapes(atoms=(4,))
+    with pytest.raises(NotImplementedError, match="MidCDFLaw is made of a distribution"):
+        gengs.pyro.MidCDFLaw.infer_shapes(law=())

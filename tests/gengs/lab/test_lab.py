@@ -8,7 +8,7 @@ import torch
 from torch.distributions import Independent, Poisson
 
 import gengs
-from gengs.lab.measure import Measurement, Row, measure
+from gengs.lab import Measurement, Row, measure
 
 
 def quadratic(z):
@@ -19,7 +19,7 @@ def quadratic(z):
 def result():
     rate = torch.tensor(3.0, requires_grad=True)
     estimators = [gengs.REINFORCE(), gengs.RLOO(4), gengs.GenGS(0.5), gengs.MidCDF()]
-    return measure(quadratic, Poisson(rate), estimators, replicates=20_000)
+    return measure(quadratic, Poisson(rate), estimators, gradients=20_000)
 
 
 def test_the_documented_facts_about_poisson_3(result):
@@ -51,7 +51,7 @@ def test_variance_and_standard_error_where_they_are_known():
         return (z * weights).sum(-1) + 1
 
     q = Independent(torch.distributions.Bernoulli(logits=logits), 1)
-    row = measure(cost, q, gengs.REINFORCE(), replicates=50_000)["REINFORCE"]
+    row = measure(cost, q, gengs.REINFORCE(), gradients=50_000)["REINFORCE"]
     outcomes = torch.cartesian_prod(torch.arange(2.0), torch.arange(2.0)).double()
     mass = torch.where(outcomes == 1, p, 1 - p).prod(-1)
     gradients = cost(outcomes).unsqueeze(-1) * (outcomes - p)
@@ -71,7 +71,7 @@ def test_the_bias_spreads_as_its_standard_error_says():
             quadratic,
             Poisson(rate),
             gengs.MidCDF(),
-            replicates=100,
+            gradients=100,
             exact=torch.tensor(1.8),
             seed=seed,
         )["MidCDF"]
@@ -92,7 +92,7 @@ def test_it_prints_and_exports(result):
 
 def test_what_aims_elsewhere_has_a_dash_and_a_reason():
     q = gengs.truncate(Poisson(torch.tensor(3.0, requires_grad=True)), 12)
-    text = str(measure(lambda z: z, q, [gengs.VIMCO(3), gengs.RLOO(4)], replicates=10))
+    text = str(measure(lambda z: z, q, [gengs.VIMCO(3), gengs.RLOO(4)], gradients=10))
     assert "nan" not in text and text.splitlines()[2].split()[1:3] == ["—", "—"]
     assert text.endswith("VIMCO(samples=3): of another objective, so no bias is measured")
 
@@ -126,7 +126,7 @@ def test_gradients_of_a_leaf_behind_a_truncation_and_a_network():
     def cost(z):
         return z.square().sum(-1)
 
-    result = measure(cost, q, [gengs.RLOO(8)], replicates=4000)
+    result = measure(cost, q, [gengs.RLOO(8)], gradients=4000)
     value = gengs.Exact().expect(cost, q)
     (exact,) = torch.autograd.grad(value, weight)
     torch.testing.assert_close(result.exact, exact.double())
@@ -137,7 +137,7 @@ def test_vectorised_and_single_replicates_agree():
     rate = torch.tensor([1.0, 3.0], requires_grad=True)
     q = gengs.truncate(Poisson(rate), 12)
     both = [
-        measure(quadratic, q, [gengs.RLOO(4)], replicates=1500, vectorise=v)["RLOO"]
+        measure(quadratic, q, [gengs.RLOO(4)], gradients=1500, vectorise=v)["RLOO"]
         for v in (True, False)
     ]
     # two standard deviations of a variance estimated from 1500 heavy-tailed gradients
@@ -153,9 +153,9 @@ def test_a_given_gradient_and_a_reference_sample():
 
     # E (s - 10)^2 with s ~ Poisson(16): derivative 1 + 2 (16 - 10) in each rate
     truth = torch.full((8,), 13.0)
-    given = measure(cost, q, [gengs.MidCDF()], replicates=4000, exact=truth)
+    given = measure(cost, q, [gengs.MidCDF()], gradients=4000, exact=truth)
     assert given.source == "given" and given["MidCDF"].bias < 3 * given["MidCDF"].bias_error
-    found = measure(cost, q, [gengs.MidCDF()], replicates=100)
+    found = measure(cost, q, [gengs.MidCDF()], gradients=100)
     assert "1000000 draws" in found.source
     assert (found.exact - truth).abs().max() < 0.6
 
@@ -164,8 +164,8 @@ def test_own_parts_can_warm_up_first():
     rate = torch.tensor([1.0, 3.0], requires_grad=True)
     q = gengs.truncate(Poisson(rate), 12)
     estimator = gengs.NVIL()
-    cold = measure(quadratic, q, [gengs.NVIL()], replicates=3000)["NVIL"]
-    warm = measure(quadratic, q, [estimator], replicates=3000, warm_up=200)["NVIL"]
+    cold = measure(quadratic, q, [gengs.NVIL()], gradients=3000)["NVIL"]
+    warm = measure(quadratic, q, [estimator], gradients=3000, warm_up=200)["NVIL"]
     assert warm.variance < 1.2 * cold.variance
     assert rate.grad is None
 
@@ -174,7 +174,7 @@ def test_the_generator_is_left_as_it_was():
     rate = torch.tensor(3.0, requires_grad=True)
     torch.manual_seed(7)
     before = torch.get_rng_state()
-    measure(quadratic, Poisson(rate), [gengs.MidCDF()], replicates=10)
+    measure(quadratic, Poisson(rate), [gengs.MidCDF()], gradients=10)
     assert torch.equal(before, torch.get_rng_state())
 
 
@@ -182,7 +182,7 @@ def test_the_seed_decides_the_weights_of_an_estimator_too():
     def variances():
         rate = torch.tensor([1.0, 3.0], requires_grad=True)
         q = gengs.truncate(Poisson(rate), 12)
-        found = measure(quadratic, q, [gengs.NVIL(), gengs.RELAX()], replicates=20, warm_up=3)
+        found = measure(quadratic, q, [gengs.NVIL(), gengs.RELAX()], gradients=20, warm_up=3)
         return [row.variance for row in found.rows]
 
     first = variances()
@@ -192,7 +192,7 @@ def test_the_seed_decides_the_weights_of_an_estimator_too():
 
 def test_another_objective_has_no_bias():
     rate = torch.tensor(3.0, requires_grad=True)
-    row = measure(quadratic, gengs.truncate(Poisson(rate), 12), [gengs.VIMCO(4)], replicates=50)
+    row = measure(quadratic, gengs.truncate(Poisson(rate), 12), [gengs.VIMCO(4)], gradients=50)
     assert row["VIMCO"].bias != row["VIMCO"].bias  # NaN
 
 
@@ -200,7 +200,7 @@ def test_bad_input():
     rate = torch.tensor(3.0, requires_grad=True)
     with pytest.raises(ValueError, match="require a gradient"):
         measure(quadratic, Poisson(torch.tensor(3.0)), [gengs.MidCDF()])
-    with pytest.raises(ValueError, match="replicates"):
-        measure(quadratic, Poisson(rate), [gengs.MidCDF()], replicates=1)
+    with pytest.raises(ValueError, match="gradients"):
+        measure(quadratic, Poisson(rate), [gengs.MidCDF()], gradients=1)
     with pytest.raises(ValueError, match="1 entries"):
         measure(quadratic, Poisson(rate), [gengs.MidCDF()], exact=torch.ones(3))

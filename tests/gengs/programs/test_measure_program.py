@@ -81,3 +81,22 @@ def test_a_cost_whose_gradient_is_cut_off_has_a_row_of_zeros():
         )
     assert found["MidCDF"].variance == 0 and found["MidCDF"].cosine == 0
     assert abs(found["RLOO"].bias) < 4 * found["RLOO"].bias_error
+
+
+def test_one_line_and_a_verdict():
+    def rumour(theta, replicates):
+        x = torch.zeros(replicates, 6, dtype=torch.float64)
+        x[:, 0] = 1
+        for _ in range(6):
+            heard = 1 - torch.exp(-theta * (x.roll(1, -1) + x.roll(-1, -1)))
+            x = torch.bernoulli((heard * (1 - x) + 0.7 * x).clamp(1e-6, 1 - 1e-6))
+        return x.mean(-1)
+
+    with pytest.warns(gengs.ProgramWarning, match="sets the parameters of later draws"):
+        found = measure_program(rumour, torch.tensor(0.3).double(), gradients=60, reference=60_000)
+    assert [row.estimator for row in found] == ["MidCDF", "RLOO", "FittedScore"]
+    assert "MidCDF is off by" in str(found) and found.recommended in ("RLOO", "FittedScore")
+
+
+def test_a_verdict_where_nothing_is_wrong(result):
+    assert result.recommended == "MidCDF" and "no bias was found" in result.verdict

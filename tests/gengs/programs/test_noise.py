@@ -29,7 +29,6 @@ BY_HAND = {
     "searchsorted": lambda p: torch.searchsorted(cdf(p), torch.rand(N)),
     "bucketize": lambda p: torch.bucketize(torch.rand(N), cdf(p)),
     "probit": lambda p: torch.randn(N) < p,
-    "transposed": lambda p: torch.rand(N, 1).mT[0] < p,
     "complement": lambda p: 1 - torch.rand(N) < p,
     "Uniform": lambda p: Uniform(0, 1).sample((N,)) < p,
     "Normal": lambda p: Normal(p, 1.0).rsample() < 0,

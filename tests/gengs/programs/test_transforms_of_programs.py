@@ -65,8 +65,11 @@ def test_second_derivatives_are_right_or_refused():
         torch.autograd.grad(first, rate)
 
 
-@RULES
-@pytest.mark.parametrize("reentrant", [True, False])
+@pytest.mark.parametrize(
+    ("by", "reentrant"),
+    [(None, True), (None, False), (gengs.RLOO(), True)],
+    ids=["path", "path, again", "RLOO"],
+)
 def test_a_checkpoint_in_a_block_raises(by, reentrant):
     rate = torch.full((5,), 3.0, requires_grad=True)
 

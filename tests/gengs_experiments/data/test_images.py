@@ -86,9 +86,10 @@ def test_smaller_sets():
 
 
 def test_unknown_sets_are_named():
-    with pytest.raises(ValueError, match=r"no image set 'minst'; did you mean 'mnist'\?"):
+    with pytest.raises(ValueError, match=r"no image set or file 'minst'; did you mean 'mnist'\?"):
         load_images("minst")
-    assert list(IMAGE_SETS) == ["digits", "mnist", "static-mnist", "omniglot", "omniglot-burda"]
+    mnists = ["mnist", "fashion-mnist", "static-mnist"]
+    assert list(IMAGE_SETS) == ["digits", *mnists, "omniglot", "omniglot-burda"]
 
 
 # ----------------------------------------------------------------------------------------- files
@@ -96,7 +97,7 @@ def test_unknown_sets_are_named():
 
 def test_no_damaged_file_is_opened(tmp_path):
     """The checksum stands before every reader: bytes that are torn, packed or not, never arrive."""
-    for name in ("mnist", "static-mnist", "omniglot", "omniglot-burda"):
+    for name in ("mnist", "fashion-mnist", "static-mnist", "omniglot", "omniglot-burda"):
         for file in archive.published(name):
             path = tmp_path / file.path
             path.parent.mkdir(exist_ok=True)

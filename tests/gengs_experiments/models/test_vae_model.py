@@ -234,7 +234,7 @@ def test_the_weight_of_the_divergence():
 
 
 @pytest.mark.parametrize("posterior", ["explicit", "implicit", "tilted", "whole"])
-@pytest.mark.parametrize("kind", gengs.ALL, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", gengs.estimators.ALL, ids=lambda kind: kind.__name__)
 def test_gradients_reach_encoder_and_decoder(kind, posterior):
     if kind is gengs.ArrivalTimes and posterior != "whole":
         with pytest.raises(TypeError, match="Poisson"):

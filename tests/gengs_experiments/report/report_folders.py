@@ -89,7 +89,7 @@ def measure_run(folder, labels=("RLOO(4)", "MidCDF"), law="poisson(3)"):
                 "bias_error": 0.01,
                 "variance": rank * 2.0,
             }
-            row |= {"error": 1.0, "cosine": 0.9, "evaluations": 4, "replicates": 500}
+            row |= {"error": 1.0, "cosine": 0.9, "evaluations": 4, "gradients": 500}
             run.records.append({"kind": "measurement", "step": 0, "exact": [1.8], **row})
             run.timings.append({"estimator": label, "milliseconds": 0.5})
     finish(folder)
@@ -98,7 +98,7 @@ def measure_run(folder, labels=("RLOO(4)", "MidCDF"), law="poisson(3)"):
 
 def topics_run(folder, words=("gene", "cell"), estimator="MidCDF"):
     config = replace(Config(), data="20news", prior="", estimator=estimator)
-    with RunFolder.open(folder, config, experiment="topics") as run:
+    with RunFolder.open(folder, config, experiment="nvpdef") as run:
         for step in (10, 20):
             numbers = {"perplexity_test": 900.0 + step, "perplexity_relaxed": 880.0, "npmi": 0.1}
             run.records.append({"kind": "evaluation", "step": step, **numbers})

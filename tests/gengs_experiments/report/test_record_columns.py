@@ -66,13 +66,12 @@ def test_batches_are_what_single_records_are(seed, tmp_path):
     assert repr(columns.last) == repr(last)
 
 
-def test_torn_old_and_damaged_lines(tmp_path):
+def test_torn_and_damaged_lines(tmp_path):
     path = tmp_path / "records.jsonl"
     lines = [f'{{"kind": "train", "step": {k}, "loss": 1.5}}\n' for k in range(20_000)]
     path.write_text("".join(lines) + '{"kind": "tra')
     assert sum(map(len, record_batches(path))) == 20_000
-    old = '{"kind": "train", "step": 20000, "loss": null, "nonfinite": {"/loss": "nan"}}\n'
-    path.write_text("".join(lines) + old)
+    path.write_text("".join(lines) + '{"kind": "train", "step": 20000, "loss": NaN}\n')
     steps, _ = read_records(path).series("train")["loss"]
     assert len(steps) == 20_000  # the last is no number
     for wrong in ("{}, {}\n", "[]\n", "{\n", '"x": 1}\n'):

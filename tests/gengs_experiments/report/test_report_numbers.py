@@ -124,6 +124,49 @@ def test_headlines_name_the_best(tmp_path):
     )
 
 
+def test_runs_of_two_folders_are_compared_with_each_other(tmp_path):
+    """The best is named and bold where it is one run of its own folder."""
+    for seed, value in enumerate((32.0, 32.6)):
+        vae_run(tmp_path / "a" / str(seed), value, Config(estimator="RLOO(4)", seed=seed))
+    vae_run(tmp_path / "b", 23.09, Config(estimator="MidCDF(2)"))
+    contents = make_contents([tmp_path / "a", tmp_path / "b"])
+    assert contents.headlines[0].startswith("The lowest") and "MidCDF(2) (24.09)" in str(
+        contents.headlines[0]
+    )
+    (section,) = contents.sections
+    best = {row[0].text for row in section.table.rows if any(cell.best for cell in row)}
+    assert best == {"MidCDF(2)"}
+
+
+def test_runs_of_two_folders_are_told_apart_by_what_differs(tmp_path):
+    vae_run(tmp_path / "a", 30.0, Config(posterior="explicit"))
+    vae_run(tmp_path / "b", 20.0, Config(posterior="implicit"))
+    (section,) = make_contents([tmp_path / "a", tmp_path / "b"]).sections
+    names = [row[0].text for row in section.table.rows]
+    assert names == ["GenGS, posterior explicit", "GenGS, posterior implicit"]
+
+
+@pytest.mark.parametrize("row", ["prior", "estimator"])
+def test_a_study_of_ones_own_has_the_rows_of_its_labels(tmp_path, row):
+    runs = {}
+    for number, (prior, estimator) in enumerate(
+        (prior, estimator) for prior in ("poisson(2)", "poisson(3)") for estimator in ("A", "B")
+    ):
+        config = Config(prior=prior, estimator=estimator)
+        place = (prior, estimator) if row == "prior" else (estimator, prior)
+        runs[f"r{number}"] = (config, labels(place[1], row=place[0], table="mine"))
+        vae_run(tmp_path / "runs" / f"r{number}", 100.0 + number, config)
+    (section,) = make_contents([study(tmp_path, runs, name="mine")]).sections
+    table = section.choices[0][0]
+    across = ("A", "B") if row == "prior" else ("poisson(2)", "poisson(3)")
+    assert table.columns[1:] == across
+    bold = {(line[0].text, head) for line in table.rows
+            for head, cell in zip(table.columns, line, strict=True) if cell.best}  # fmt: skip
+    best = {("poisson(2)", "A"), ("poisson(3)", "A")}
+    assert bold == (best if row == "prior" else {(a, b) for b, a in best})
+    assert f"best of a {'row' if row == 'prior' else 'column'}" in table.legend
+
+
 def test_csv_has_every_digit(tmp_path):
     text = render(make_contents([partial_study(tmp_path / "s")]), "csv")
     rows = list(csv.DictReader(io.StringIO(text)))

@@ -131,7 +131,7 @@ def test_a_false_picture_is_said_so(tmp_path):
 
 
 def test_records_of_another_kind_do_not_stop_the_page(tmp_path):
-    for name in ("synthetic", "measure", "vae", "topics", "mine"):
+    for name in ("synthetic", "measure", "vae", "nvpdef", "mine"):
         run = vae_run(tmp_path / "r" / name, experiment=name)
         lines = [{"estimator": 3, "last": True, "step": "x"}, {"kind": "evaluation", "step": None},
                  {"estimator": "a", "last": True, "step": 1, "loss": 2, "minimum": 10**400},

@@ -210,13 +210,6 @@ def test_nonfinite_numbers_survive():
     assert loads(dumps({"x": torch.tensor(2.5), "n": torch.tensor(math.nan)}))["x"] == 2.5
 
 
-def test_nonfinite_numbers_of_earlier_versions():
-    old = {"a/b~": None, "c": [1.0, None, {"d": None}], "e": None}
-    old["nonfinite"] = {"/a~1b~0": "nan", "/c/1": "-inf", "/c/2/d": "inf"}
-    expected = {"a/b~": math.nan, "c": [1.0, -math.inf, {"d": math.inf}], "e": None}
-    assert repr(loads(json.dumps(old))) == repr(expected)
-
-
 def test_what_is_no_record_is_refused():
     for record, message in [({"x": torch.ones(2)}, "a Tensor"), ({"x": [object()]}, "a object")]:
         with pytest.raises(TypeError, match=message):

@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks into /proc")
 
 LONG = {
-    "measure": ["--replicates", "20000000", "--estimators", "MidCDF", "UnOrd(10)"],
+    "measure": ["--gradients", "20000000", "--estimators", "MidCDF", "UnOrd(10)"],
     "synthetic": ["--steps", "200000", "--seeds", "2", "--estimators", "RF", "RF*"],
     "vae": ["--epochs", "5000"],
 }

@@ -15,7 +15,7 @@ experiment = "measure"
 [base]
 law = "poisson(3)"
 level = 12
-replicates = {replicates}
+gradients = {gradients}
 [grid]
 estimators = [["RLOO(4)"], ["MidCDF"], ["GenGS(0.5)"]]
 seed = [0, 1]

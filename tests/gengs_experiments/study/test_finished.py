@@ -17,7 +17,7 @@ from gengs_experiments.study.status import Status
 def grid(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     text = MEASURE.replace('estimators = [["RLOO(4)"], ["MidCDF"], ["GenGS(0.5)"]]', "")
-    return write(tmp_path / "grid.toml", text, replicates=50)
+    return write(tmp_path / "grid.toml", text, gradients=50)
 
 
 @pytest.fixture
@@ -117,8 +117,8 @@ def test_a_setting_that_an_old_run_does_not_know_has_its_default(grid, done, tmp
     capsys.readouterr()
     assert study(grid, done) == 0
     assert "nothing is left to do" in capsys.readouterr().out
-    forget(first(done), "replicates")  # the study sets it: 50, not the default
-    refused(grid, done, capsys, "replicates: 20000, now 50")
+    forget(first(done), "gradients")  # the study sets it: 50, not the default
+    refused(grid, done, capsys, "gradients: 20000, now 50")
 
 
 def test_a_merge_refuses_a_run_with_other_settings(done, tmp_path, capsys):

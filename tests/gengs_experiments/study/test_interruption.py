@@ -120,7 +120,7 @@ def test_killed_with_the_lock_on_its_workers_it_leaves_nobody_behind(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_asked_to_stop(studies, tmp_path, number):
-    grid = write(tmp_path / "grid.toml", MEASURE, replicates=300_000)
+    grid = write(tmp_path / "grid.toml", MEASURE, gradients=300_000)
     out = tmp_path / "out"
     workers = 2 if number == signal.SIGINT else 1
     study = studies(grid, "--out", out, "--workers", workers)
@@ -137,7 +137,7 @@ def test_asked_to_stop(studies, tmp_path, number):
 @pytest.mark.slow
 def test_a_worker_that_is_killed(studies, tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    grid = write(tmp_path / "grid.toml", MEASURE, replicates=20_000)
+    grid = write(tmp_path / "grid.toml", MEASURE, gradients=20_000)
     out = tmp_path / "out"
     study = studies(grid, "--out", out, "--workers", "2")
     wait_for(lambda: in_progress(out), study)

@@ -11,7 +11,7 @@ from gengs_experiments.study.status import Status
 @pytest.fixture
 def grid(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    return write(tmp_path / "grid.toml", MEASURE, replicates=50)
+    return write(tmp_path / "grid.toml", MEASURE, gradients=50)
 
 
 def study(grid, out, *arguments):
@@ -59,7 +59,7 @@ def test_a_conflict_is_refused_before_anything_is_copied(grid, tmp_path, capsys)
     study(grid, a)
     study(grid, b, "--max-runs", "1")
     (run,) = (b / "runs").iterdir()
-    text = (run / "records.jsonl").read_text().replace('"replicates": 50', '"replicates": 51')
+    text = (run / "records.jsonl").read_text().replace('"gradients": 50', '"gradients": 51')
     (run / "records.jsonl").write_text(text)
     assert merge(a, b, out=tmp_path / "both") == 2
     assert "records.jsonl has changed since" in capsys.readouterr().err
@@ -73,7 +73,7 @@ def test_a_conflict_is_refused_before_anything_is_copied(grid, tmp_path, capsys)
 def test_other_studies_and_other_things_are_refused(grid, tmp_path, capsys):
     a, b = tmp_path / "a", tmp_path / "b"
     study(grid, a, "--max-runs", "1")
-    other = write(tmp_path / "other.toml", MEASURE, replicates=60)
+    other = write(tmp_path / "other.toml", MEASURE, gradients=60)
     study(other, b, "--max-runs", "1")
     assert merge(a, b, out=tmp_path / "both") == 2
     assert "holds the study grid (custom), but" in capsys.readouterr().err

@@ -23,7 +23,7 @@ def _one_thread(monkeypatch):
 
 @pytest.fixture
 def grid(tmp_path):
-    return write(tmp_path / "grid.toml", MEASURE, replicates=200)
+    return write(tmp_path / "grid.toml", MEASURE, gradients=200)
 
 
 def study(*arguments):
@@ -59,7 +59,7 @@ def test_two_workers(grid, tmp_path):
 
 def test_a_run_that_fails_keeps_its_error_and_is_tried_again(tmp_path, capsys):
     text = MEASURE.replace('["MidCDF"]', '["Magic"]')
-    grid, out = write(tmp_path / "grid.toml", text, replicates=50), tmp_path / "out"
+    grid, out = write(tmp_path / "grid.toml", text, gradients=50), tmp_path / "out"
     assert study(grid, "--out", out) == 1
     said = capsys.readouterr().out
     assert "4 of 6 runs done" in said and "there is no estimator 'Magic'" in said
@@ -166,7 +166,7 @@ def test_another_study_of_the_same_runs_is_refused_too(grid, tmp_path, capsys):
 @pytest.mark.parametrize("text", [MEASURE, TRAIN.replace("{seeds}", "0, 1")])
 def test_a_negative_seed_is_refused_before_anything_runs(tmp_path, capsys, text, more):
     text = text.replace("seed = [0, 1]", "seed = [0, -1]")
-    grid, out = write(tmp_path / "grid.toml", text, replicates=50, epochs=1), tmp_path / "out"
+    grid, out = write(tmp_path / "grid.toml", text, gradients=50, epochs=1), tmp_path / "out"
     assert study(grid, "--out", out, *more) == 2
     output = capsys.readouterr()
     assert "expected a `seed` of at least 0 for the run" in output.err and "got -1" in output.err
@@ -192,7 +192,7 @@ def test_a_dry_run_names_the_run_and_the_setting_that_is_wrong(tmp_path, capsys,
 
 
 def test_lines_count_up_although_several_runs_ended_at_once(tmp_path, capsys):
-    plan = read_study(write(tmp_path / "grid.toml", MEASURE, replicates=50))
+    plan = read_study(write(tmp_path / "grid.toml", MEASURE, gradients=50))
     looks = [Status(plan, tmp_path)]
     with LiveTable(lambda: looks[-1], workers=1, seconds=1000):
         for run in plan.runs:

@@ -44,6 +44,13 @@ def test_labels_are_filled_from_settings(tmp_path):
     assert plan.runs[0].labels["data"] == "{ }{"  # only a setting's name in braces is special
 
 
+def test_a_setting_that_a_label_names_is_not_used_for_another(tmp_path):
+    grid = GOOD.partition("[[runs]]")[0]
+    for label, other in (("row", "column"), ("column", "row")):
+        run = study(tmp_path, grid + f'[labels]\n{label} = "{{prior}}"\n').runs[0]
+        assert run.labels == {"table": "mine", label: "poisson(2)", other: "GenGS"}
+
+
 def test_an_entry_has_its_own_grid_and_labels(tmp_path):
     entry = 'grid = { seed = [0, 1] }\nlabels = { column = "ours", row = "{prior}" }\n'
     *_, first, second = study(tmp_path, GOOD + entry).runs

@@ -1,0 +1,188 @@
+"""Categories by number: small models trained by every estimator, each at its best learning rate.
+
+Of three learning rates the one with the smallest loss on training data (seed 0, exact draws) is
+kept, and run with the other seeds. Runs are lines of a file; those that are there are not run
+again.
+
+    GENGS_DATA=... OMP_NUM_THREADS=1 python -m benchmarks.categories results/categories/runs.jsonl \
+        --task vae --categories 128 --steps 1000 --batch 64 --seeds 0 1 2
+    python -m benchmarks.categories results/categories/runs.jsonl --table
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import gumbel_softmax
+
+import gengs
+from benchmarks.categories_tasks import TASKS, Codes, Cost, Recall
+
+Method = Callable[[Cost, Tensor, float], Tensor]
+"""From a cost, logits ``(B, L, K)`` and the share of the training that is done to a loss."""
+RATES = (2e-3, 4e-3, 8e-3)
+
+
+def pathwise(draw: Callable[[Tensor, float], Tensor]) -> Method:
+    return lambda cost, logits, done: cost(draw(logits, done).unsqueeze(0)).mean(0)
+
+
+def by(estimator: gengs.Estimator) -> Method:
+    def loss(cost: Cost, logits: Tensor, done: float) -> Tensor:
+        law = gengs.OneHot(logits=logits, validate_args=False)
+        q = torch.distributions.Independent(law, 1, validate_args=False)
+        return estimator.expect(cost, q)
+
+    return loss
+
+
+def falling(done: float) -> float:
+    """A temperature from 1 to 0.1."""
+    return 10.0**-done
+
+
+METHODS: dict[str, Callable[[], Method]] = {
+    "MidCDF()": lambda: by(gengs.MidCDF()),
+    "MidCDF(weight=0.5)": lambda: by(gengs.MidCDF(weight=0.5)),
+    "ReinMax(1.3)": lambda: by(gengs.ReinMax(1.3)),
+    "straight-through": lambda: by(gengs.StraightThroughMean()),
+    "Gumbel, hard, τ = 1": lambda: pathwise(lambda x, done: gumbel_softmax(x, 1.0, hard=True)),
+    "Gumbel, hard, τ to 0.1": lambda: pathwise(
+        lambda x, done: gumbel_softmax(x, falling(done), hard=True)
+    ),
+    "Gumbel, soft, τ = 1": lambda: pathwise(lambda x, done: gumbel_softmax(x, 1.0)),
+    "Gumbel, soft, τ to 0.1": lambda: pathwise(lambda x, done: gumbel_softmax(x, falling(done))),
+    "GumbelRao(0.5)": lambda: by(gengs.GumbelRao(0.5)),
+    "IGR(0.1)": lambda: by(gengs.IGR(0.1)),
+    "RLOO(4)": lambda: by(gengs.RLOO(4)),
+    "UnOrd(4)": lambda: by(gengs.UnOrd(4)),
+}
+
+
+@torch.no_grad()
+def evaluate(model: Codes | Recall, part: int, size: int) -> tuple[float, int]:
+    """The loss with exact draws, and the number of different codes among them."""
+    model.eval()
+    generator, total, used = torch.Generator().manual_seed(123), 0.0, set()
+    with torch.random.fork_rng():
+        torch.manual_seed(7)
+        for _ in range(size // 250):
+            batch = model.batch(part, 250, generator)
+            logits = model.logits(*batch)
+            z = gengs.OneHot(logits=logits).sample()
+            total += float((model.cost(*batch)(z.unsqueeze(0))[0] + model.added(logits)).sum())
+            index = z.argmax(-1)
+            if isinstance(model, Codes) and len(model.codes) > 1:  # a codebook for each latent
+                index = index + torch.arange(model.latents) * model.categories
+            used |= set(index.flatten().tolist())
+    model.train()
+    return total / size, len(used)
+
+
+def run(task: str, k: int, method: str, rate: float, seed: int, steps: int, size: int) -> Any:
+    torch.manual_seed(seed)
+    model, loss_of = TASKS[task](k), METHODS[method]()
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate, fused=True)
+    generator = torch.Generator().manual_seed(seed)
+    start = time.process_time()
+    for step in range(steps):
+        batch = model.batch(0, size, generator)
+        logits = model.logits(*batch)
+        loss = loss_of(model.cost(*batch), logits, step / steps) + model.added(logits)
+        optimizer.zero_grad()
+        loss.mean().backward()
+        optimizer.step()
+    seconds = time.process_time() - start
+    train, (test, used) = evaluate(model, 0, 2000)[0], evaluate(model, 1, 4000)
+    found = {"train": train, "test": test, "used": used, "ms": 1e3 * seconds / steps}
+    return {name: value if math.isfinite(value) else 1e9 for name, value in found.items()}
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("file", type=Path)
+    options.add_argument("--table", action="store_true")
+    options.add_argument("--task", nargs="+", default=["vae"], choices=TASKS)
+    options.add_argument("--categories", nargs="+", type=int, default=[128])
+    options.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
+    options.add_argument("--rates", nargs="+", type=float, default=RATES)
+    options.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    options.add_argument("--steps", type=int, default=1000)
+    options.add_argument("--batch", type=int, default=64)
+    chosen = options.parse_args()
+    if chosen.table:
+        print(tables(read(chosen.file)))
+        return
+
+    def one(task: str, k: int, method: str, rate: float, seed: int) -> Any:
+        names = ("task", "K", "method", "lr", "seed", "steps", "batch")
+        key = dict(
+            zip(names, (task, k, method, rate, seed, chosen.steps, chosen.batch), strict=True)
+        )
+        for line in read(chosen.file):
+            if key.items() <= line.items():
+                return line
+        line = key | run(task, k, method, rate, seed, chosen.steps, chosen.batch)
+        with chosen.file.open("a") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        print(line, flush=True)
+        return line
+
+    for task in chosen.task:
+        for k in chosen.categories:
+            for method in chosen.methods:
+                tried = {rate: one(task, k, method, rate, 0)["train"] for rate in chosen.rates}
+                best = min(tried, key=lambda rate: tried[rate])
+                for seed in chosen.seeds:
+                    one(task, k, method, best, seed)
+
+
+def read(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def tables(lines: list[dict[str, Any]]) -> str:
+    """A table for each task and number of categories, the best on test data first."""
+    parts = []
+    names = ("task", "K", "steps", "batch")
+    for setting in dict.fromkeys(tuple(line[name] for name in names) for line in lines):
+        these = [line for line in lines if tuple(line[name] for name in names) == setting]
+        rows = [row(method, these) for method in dict.fromkeys(x["method"] for x in these)]
+        task, k, steps, batch = setting
+        head = [
+            f"### {task}, K = {k:,}: {steps} steps, batches of {batch}\n",
+            "| estimator | learning rate | seeds | test | train | codes in use | ms a step |",
+            "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        ]
+        parts.append("\n".join([*head, *(text for _, text in sorted(rows))]))
+    return "\n\n".join(parts)
+
+
+def row(method: str, lines: list[dict[str, Any]]) -> tuple[float, str]:
+    """The mean on test data, and the line of the table."""
+    mine = [line for line in lines if line["method"] == method]
+    rate = min((x for x in mine if x["seed"] == 0), key=lambda x: x["train"])["lr"]
+    seeds = [line for line in mine if line["lr"] == rate]
+    test, train, used, ms = ([x[name] for x in seeds] for name in ("test", "train", "used", "ms"))
+    cells = [method, f"{rate:g}", str(len(seeds)), spread(test), spread(train)]
+    return mean(test), "| " + " | ".join([*cells, f"{mean(used):.0f}", f"{mean(ms):.1f}"]) + " |"
+
+
+def spread(values: list[float]) -> str:
+    digits = 1 if mean(values) > 10 else 3
+    error = f" ± {stdev(values) / len(values) ** 0.5:.{digits}f}" if len(values) > 1 else ""
+    return f"{mean(values):.{digits}f}{error}"
+
+
+if __name__ == "__main__":
+    main()

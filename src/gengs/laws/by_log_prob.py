@@ -1,0 +1,104 @@
+"""A distribution that gengs knows nothing of but its own methods.
+
+Which of them say what it is follows from where they are written:
+
+- a ``log_prob`` that is at least as new as ``sample`` is its PMF: its probabilities are a table
+  like any other. Where ``sample`` is an ancestor's with another ``log_prob``, draws are made from
+  the table;
+- a ``sample`` that is newer than ``log_prob`` is a small program, and nothing else is known.
+"""
+
+__all__ = ["ByLogProb"]
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution
+
+from ..numerics.tracing import any_of
+from ..tables.finite import Finite
+from .law import Law, register
+
+
+@register(Distribution)
+class ByLogProb(Law):
+    """The record of a distribution that no other record is for."""
+
+    @property
+    def has_pmf(self) -> bool:  # type: ignore[override]
+        """Whether ``log_prob`` belongs to this distribution: no later class redraws."""
+        weighs, draws = (_age(type(self.q), name) for name in ("log_prob", "sample"))
+        return weighs <= draws and type(self.q).log_prob is not Distribution.log_prob
+
+    @property
+    def has_sample(self) -> bool:
+        """Whether ``sample`` belongs to it: it was not written for another ``log_prob``."""
+        kind = type(self.q)
+        if kind.sample is Distribution.sample and kind.rsample is Distribution.rsample:
+            return False
+        weighs, draws = (_age(kind, name) for name in ("log_prob", "sample"))
+        owner: Any = kind.__mro__[draws]
+        return draws <= weighs or owner.log_prob is Distribution.log_prob
+
+    @property
+    def traces_sample(self) -> bool:  # type: ignore[override]
+        return not self.has_pmf and not self.q.has_rsample
+
+    def draw(self, shape: torch.Size) -> Tensor:
+        if self.has_sample:
+            return super().draw(shape)
+        return self.table().sample(shape)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self.require_pmf()
+        return super().log_prob(value)
+
+    @property
+    def mean(self) -> Tensor:
+        # an inherited mean may be another distribution's
+        mean, *others = (_age(type(self.q), name) for name in ("mean", "log_prob", "sample"))
+        own = mean <= min(others)
+        return super().mean if own else self.table().mean
+
+    def table(self, tolerance: float = 1e-6) -> Finite:
+        self.require_pmf()
+        name = type(self.q).__name__
+        if not self._on_a_lattice():
+            raise TypeError(
+                f"{name} is continuous: the mid-CDF rule needs a distribution with a PMF. Draw by "
+                "its own rsample where it has one; RLOO and REINFORCE need its log_prob only."
+            )
+        if self.q.event_shape:
+            raise TypeError(
+                f"{name} draws vectors of shape {tuple(self.q.event_shape)}, and has no record "
+                "that enumerates them; make it a gengs.Finite on its vectors, register a record "
+                "(gengs.register), or use RLOO."
+            )
+        self._refuse_growing()
+        return super().table(tolerance)
+
+    def _on_a_lattice(self) -> bool:
+        """Whether draws are discrete, as far as the distribution says."""
+        try:
+            return bool(getattr(self.q.support, "is_discrete", True))
+        except NotImplementedError:
+            return True
+
+    def _refuse_growing(self) -> None:
+        """Raise for a ``log_prob`` that gives a few integers more than all the mass.
+
+        The search for a window would not end where probabilities grow from integer to integer.
+        """
+        first = self.lower if self.lower is not None else -32
+        values = first + torch.arange(64, device=self.like.device)
+        total = self.log_pmf(values).detach().logsumexp(-1).exp()
+        if any_of(total > 1.001):
+            raise ValueError(
+                f"{type(self.q).__name__} has a log_prob that is not normalised: the probabilities "
+                f"of 64 integers sum to {total.max().item():.4g}."
+            )
+
+
+def _age(kind: type, method: str) -> int:
+    return next(i for i, cls in enumerate(kind.__mro__) if method in vars(cls))

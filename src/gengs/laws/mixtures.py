@@ -1,0 +1,137 @@
+"""Distributions made of others: mixtures and transformed ones, drawn in stages.
+
+A mixture draws a component and a value of each, and takes the component's: one-hot vector times
+draws, each stage with a gradient. A transformed distribution draws its base and applies the
+transforms. The draw is exact, and its gradient exact for quadratic costs. A shifted count has the
+shifted support; torch says that it is real.
+"""
+
+__all__ = ["MixtureLaw", "TransformedLaw"]
+
+import torch
+from torch import Tensor
+from torch.distributions import (
+    AffineTransform,
+    MixtureSameFamily,
+    TransformedDistribution,
+)
+from torch.distributions.utils import lazy_property
+
+from ..numerics.tails import was_given
+from ..tables.finite import Finite
+from ..tables.supports import integer_support
+from .law import Law, law_of, register
+from .one_hot import attach_one_hot
+
+
+class _InStages(Law):
+    """A compound whose stages jump by more than a neighbour."""
+
+    compound = True
+
+    def rsample(
+        self, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
+    ) -> Tensor:
+        if antithetic or not bridge:  # no jumps, or one uniform for each draw
+            return super().rsample(shape, bridge=bridge, antithetic=antithetic)
+        return self.stages(shape)
+
+    def stages(self, shape: torch.Size) -> Tensor:
+        """Draws with a gradient, by draws of other distributions."""
+        raise NotImplementedError
+
+
+@register(MixtureSameFamily, "pyro.MixtureSameFamily")
+class MixtureLaw(_InStages):
+    """The record of a mixture."""
+
+    cuts_table = True
+
+    @property
+    def component(self) -> Law:
+        """The record of the components, of batch shape ``(*batch, K)``."""
+        return law_of(self.q.component_distribution)
+
+    @property
+    def normalised(self) -> bool:
+        return self.component.normalised
+
+    @lazy_property
+    def lower(self) -> int | None:
+        _require_scalar(self.q)
+        return self.component.lower
+
+    @lazy_property
+    def upper(self) -> Tensor | None:
+        _require_scalar(self.q)
+        ends = self.component.upper
+        return None if ends is None else ends.squeeze(-1).amax(-1, keepdim=True)
+
+    def whole_table(self, validate: bool) -> Finite | None:
+        parts = self.q.component_distribution
+        if not isinstance(parts, Finite):
+            return None
+        if parts.atoms.dim() > 1 + parts.event_dim:
+            raise TypeError(
+                "truncate expects a mixture of laws on the same atoms; cut its components by one "
+                "level= or one range, not each by its own."
+            )
+        probs = (self.q.mixture_distribution.probs.unsqueeze(-1) * parts.probs).sum(-2)
+        return Finite(parts.atoms, probs=probs, event_dim=parts.event_dim, validate_args=validate)
+
+    def stages(self, shape: torch.Size) -> Tensor:
+        weights = self.q.mixture_distribution.expand(self.batch_shape)
+        given = "logits" if was_given(weights, "logits") else "probs"
+        with torch.no_grad():  # in the order in which torch draws
+            index = weights.sample(shape)
+        component = attach_one_hot(  # (*sample, *batch, K)
+            index, weights.probs.detach(), **{given: getattr(weights, given)}, weight=0.5
+        )
+        z = self.component.rsample(shape)  # (*sample, *batch, K, *event)
+        event = len(self.q.event_shape)
+        return (component.reshape(component.shape + (1,) * event) * z).sum(-1 - event)
+
+
+@register(TransformedDistribution, "pyro.TransformedDistribution")
+class TransformedLaw(_InStages):
+    """The record of a transformed distribution."""
+
+    @lazy_property
+    def shift(self) -> int | None:
+        """The integer that is added; ``None`` for any other transformation."""
+        shift = 0
+        for transform in self.q.transforms:
+            if not isinstance(transform, AffineTransform):
+                return None
+            loc, scale = torch.as_tensor(transform.loc), torch.as_tensor(transform.scale)
+            if not bool((scale == 1).all() & (loc == loc.round()).all() & (loc == loc.min()).all()):
+                return None
+            shift += int(loc.min())
+        return shift
+
+    @lazy_property
+    def lower(self) -> int | None:
+        _require_scalar(self.q)
+        if self.shift is None:
+            return integer_support(self.q)[0]
+        lower = law_of(self.q.base_dist).lower
+        return None if lower is None else lower + self.shift
+
+    @lazy_property
+    def upper(self) -> Tensor | None:
+        _require_scalar(self.q)
+        if self.shift is None:
+            return integer_support(self.q)[1]
+        upper = law_of(self.q.base_dist).upper
+        return None if upper is None else upper + self.shift
+
+    def stages(self, shape: torch.Size) -> Tensor:
+        z = law_of(self.q.base_dist).rsample(shape)
+        for transform in self.q.transforms:
+            z = transform(z)
+        return z
+
+
+def _require_scalar(q: MixtureSameFamily | TransformedDistribution) -> None:
+    if q.event_shape:
+        integer_support(q)  # which says what is missing

@@ -1,0 +1,297 @@
+r"""One-hot vectors, on logits: the law of ``F.gumbel_softmax`` for any number of categories.
+
+torch's ``OneHotCategorical`` checks that probabilities sum to 1 within 1e-6, which the rounding of
+``float32`` breaks for a thousand categories and more. This law takes logits as they are.
+
+**The mid rule.** With :math:`p = \mathrm{softmax}(\theta)`, the drawn category b and the cotangent
+G, :math:`\bar G = p \cdot G`,
+
+.. math::
+    \frac{dL}{d\theta} = (1 - w)\, p \odot (G - \bar G) + w\, (z - p)(G_b - \bar G)
+
+where :math:`w = 1/2` is the mid rule (exact for quadratic costs; ReinMax of Liu et al., 2023) and
+:math:`w = 0` plain straight-through. The first term is what flows out of the draw, seen in all K
+directions at once; the second what flows into it, seen in one draw of :math:`1/p_b`: of many
+categories it is mostly noise, and gets less weight (:mod:`gengs.laws.inflow_weight`). Two passes
+over the table and a dot product; what is kept for the way back is p and the index.
+"""
+
+from __future__ import annotations
+
+__all__ = ["OneHot", "OneHotCategoricalLaw", "OneHotLaw", "attach_one_hot"]
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution, OneHotCategorical
+from torch.distributions.kl import kl_divergence, register_kl
+from torch.distributions.utils import lazy_property
+from torch.types import _size
+
+from ..numerics.attach import attach_gradient, nonzero
+from ..numerics.inverse_cdf import antithetic_uniforms, inverse_cdf_index
+from ..numerics.tails import safe_log, was_given, widen
+from ..numerics.tracing import any_of, set_shapes, validates
+from ..tables.finite import Finite
+from .boxes import move_ball
+from .finite_law import FiniteLaw
+from .inflow_weight import inflow_weight
+from .law import Law, law_of, register
+
+
+class OneHot(Finite):
+    """One-hot vectors of K categories, ``(*batch, K)``.
+
+    Args:
+        logits: Unnormalised log-probabilities, ``(*batch, K)``; ``-inf`` forbids a category.
+        probs: Unnormalised probabilities, instead of ``logits``.
+        validate_args: Whether to check the arguments; on by default.
+
+    Example:
+        >>> q = OneHot(logits=torch.tensor([[0.0, 1.0, -torch.inf]]))
+        >>> q.event_shape, q.probs
+        (torch.Size([3]), tensor([[0.2689, 0.7311, 0.0000]]))
+    """
+
+    def __init__(
+        self,
+        logits: Tensor | None = None,
+        probs: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        given = logits if probs is None else probs
+        if given is None or (logits is not None and probs is not None):
+            raise ValueError("OneHot expects exactly one of `logits` and `probs`.")
+        name, validate = "logits" if probs is None else "probs", validates(validate_args)
+        if given.dim() == 0 or given.shape[-1] == 0:
+            raise ValueError(
+                f"OneHot expects at least one category in the last dimension of `{name}`, but got "
+                f"shape {tuple(given.shape)}."
+            )
+        self.made_from = OneHot, (logits, probs, validate_args), {}
+        wide = widen(given) if given.is_floating_point() else given.to(torch.get_default_dtype())
+        self.raw = wide if probs is None else wide / wide.sum(-1, keepdim=True)
+        self.given_probs = None if probs is None else self.raw
+        self.event_dim = 1
+        self.dtype = given.dtype if given.is_floating_point() else wide.dtype
+        set_shapes(self, wide.shape[:-1], wide.shape[-1:], validate)
+        if validate:
+            largest = self.raw.detach().amax(-1)
+            least = torch.zeros_like(largest) if probs is None else wide.detach().amin(-1)
+            if any_of(~(largest.isfinite() & (least >= 0) & ((largest > 0) | (probs is None)))):
+                raise ValueError(
+                    f"OneHot expects `{name}` without NaN{'' if probs is None else ', < 0'} or "
+                    "+inf and with at least one possible category in each row, but one of the "
+                    f"{largest.numel()} rows (shape {tuple(given.shape)}) is invalid."
+                )
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """The normalised log-probabilities, ``(*batch, K)``."""
+        return self.raw.log_softmax(-1) if self.given_probs is None else safe_log(self.raw)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probabilities, ``(*batch, K)``."""
+        return self.raw.softmax(-1) if self.given_probs is None else self.raw
+
+    @property
+    def num_atoms(self) -> int:
+        return self.raw.shape[-1]
+
+    @property
+    def atoms(self) -> Tensor:  # type: ignore[override]  # made when asked for: n × n numbers
+        return torch.eye(self.num_atoms, dtype=self.raw.dtype, device=self.raw.device)
+
+    def has_atoms_of(self, other: Finite) -> bool:
+        return isinstance(other, OneHot) and self.num_atoms == other.num_atoms
+
+    def mix(self, weights: Tensor, fixed_atoms: bool = False) -> Tensor:
+        return weights
+
+    def at(self, index: Tensor) -> Tensor:
+        z = self.raw.new_zeros(*index.shape, self.num_atoms)
+        index = index.unsqueeze(-1)  # of NaN probabilities it is beyond the last
+        return z.scatter(-1, index.clamp_max(self.num_atoms - 1), (index < self.num_atoms).to(z))
+
+    @property
+    def variance(self) -> Tensor:
+        return self.probs * (1 - self.probs)
+
+    def index_of(self, value: Tensor) -> tuple[Tensor, Tensor]:
+        if value.shape[-1:] != self.event_shape:
+            raise ValueError(
+                f"expected one-hot vectors of length {self.num_atoms}, "
+                f"but got shape {tuple(value.shape)}."
+            )
+        index = value.argmax(-1)
+        return index, (self.at(index) == value).all(-1)
+
+    def expand(self, batch_shape: _size, _instance: Any = None) -> OneHot:
+        raw = self.raw.expand(*batch_shape, self.num_atoms)
+        given = {"logits": raw} if self.given_probs is None else {"probs": raw}
+        law = OneHot(**given, validate_args=False)
+        law._validate_args, law.dtype = self._validate_args, self.dtype
+        return law
+
+
+class _OneHotRules(Law):
+    """What both laws of one-hot vectors share."""
+
+    takes_weight = True
+
+    def parameter(self) -> dict[str, Tensor]:
+        """``{"logits": ...}`` or ``{"probs": ...}``, as the law was given."""
+        raise NotImplementedError
+
+    def rsample(
+        self,
+        shape: torch.Size,
+        *,
+        bridge: bool = True,
+        antithetic: bool = False,
+        weight: float | None = None,
+    ) -> Tensor:
+        ((name, given),) = self.parameter().items()
+        probs = given.detach().softmax(-1) if name == "logits" else given.detach()
+        uniforms = None
+        if antithetic:
+            uniforms = antithetic_uniforms(shape, self.batch_shape, probs.device)
+        index = inverse_cdf_index(probs, shape, uniforms=uniforms)
+        weight = weight if bridge else 0.5  # whose error is measured
+        if name == "logits":
+            return attach_one_hot(index, probs, logits=given, weight=weight)
+        return attach_one_hot(index, probs, probs=given, weight=weight)
+
+    def attach(self, z: Tensor) -> Tensor:
+        ((name, given),) = self.parameter().items()
+        probs = given.detach().softmax(-1) if name == "logits" else given.detach()
+        if name == "logits":
+            return attach_one_hot(z.argmax(-1), probs, logits=given)
+        return attach_one_hot(z.argmax(-1), probs, probs=given)
+
+    def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
+        ((name, given),) = self.parameter().items()
+        log_p = given.log_softmax(-1) if name == "logits" else safe_log(given)
+        return move_ball(z, z.new_ones(()), log_p, given if name == "probs" else None)
+
+
+@register(OneHot)
+class OneHotLaw(_OneHotRules, FiniteLaw):
+    """The record of :class:`OneHot`."""
+
+    q: OneHot
+
+    def parameter(self) -> dict[str, Tensor]:
+        return {"logits" if self.q.given_probs is None else "probs": self.q.raw}
+
+
+@register(OneHotCategorical, "pyro.OneHotCategorical")
+class OneHotCategoricalLaw(_OneHotRules):
+    """The record of torch's ``OneHotCategorical``."""
+
+    def parameter(self) -> dict[str, Tensor]:
+        inner = self.q._categorical
+        if was_given(inner, "logits"):
+            return {"logits": widen(inner.logits)}
+        probs = widen(inner.probs)
+        return {"probs": probs if probs.dtype == inner.probs.dtype else _normalised(probs)}
+
+    def whole_table(self, validate: bool) -> Finite:
+        table = OneHot(**self.parameter(), validate_args=False)
+        table._validate_args = validate
+        return table
+
+    def boundary(self) -> Tensor | None:
+        probs = self.parameter().get("probs")
+        return None if probs is None else probs == 0
+
+    def draw(self, shape: torch.Size) -> Tensor:
+        return self.table().sample(shape).detach()
+
+
+@register_kl(OneHot, OneHotCategorical)
+@register_kl(OneHotCategorical, OneHot)
+def _between_both(q: Distribution, p: Distribution) -> Tensor:
+    records = law_of(q), law_of(p)
+    for record in records:
+        if not isinstance(record, _OneHotRules):
+            name = type(record.q).__name__
+            raise NotImplementedError(f"no divergence of a {name} from one-hot vectors is known.")
+    return kl_divergence(*(record.table() for record in records))
+
+
+def _normalised(probs: Tensor) -> Tensor:
+    return probs / probs.sum(-1, keepdim=True)
+
+
+# ----------------------------------------------------------------------------------- the mid rule
+
+
+def attach_one_hot(
+    index: Tensor,
+    fixed: Tensor,
+    *,
+    logits: Tensor | None = None,
+    probs: Tensor | None = None,
+    weight: float | None = None,
+) -> Tensor:
+    """One-hot vectors ``(*sample, *batch, K)`` that move with the law they were drawn from.
+
+    Args:
+        index: The categories that were drawn, ``(*sample, *batch)``.
+        fixed: The probabilities they were drawn with, ``(*batch, K)``, without gradient.
+        logits: The parameter that moves them, ``(*batch, K)``, or
+        probs: normalised probabilities.
+        weight: The weight w of the second term; by default :func:`inflow_weight`.
+    """
+    weight = inflow_weight(fixed.shape[-1]) if weight is None else weight
+    if logits is not None:
+        result: Tensor = _ByLogits.apply(logits, fixed, index.unsqueeze(-1), weight)
+        return result
+    if probs is None:
+        raise TypeError("attach_one_hot expects one of `probs` and `logits`.")
+    return attach_gradient(
+        (partial(_by_probs, weight),), _one_hot(index.unsqueeze(-1), fixed), probs
+    )
+
+
+def _by_probs(weight: float, g: Tensor, z: Tensor, p: Tensor) -> Tensor:
+    ratio = torch.where(p == 0, 1.0, z / nonzero(p))  # impossible: the whole one-sided slope
+    mean = (p * g).sum(-1, keepdim=True)
+    return (1 - weight) * g + weight * ratio * (g - mean)
+
+
+def _one_hot(index: Tensor, like: Tensor) -> Tensor:
+    """Vectors of the indices ``(*sample, *batch, 1)``; 0 beyond the last, which NaN draws."""
+    n = like.shape[-1]
+    z = like.new_zeros(*index.shape[:-1], n)
+    return z.scatter(-1, index.clamp_max(n - 1), (index < n).to(z.dtype))
+
+
+class _ByLogits(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(logits: Tensor, p: Tensor, index: Tensor, weight: float) -> Tensor:
+        return _one_hot(index, p)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        logits, p, index, ctx.weight = inputs
+        ctx.save_for_backward(logits, p, index)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        logits, p, index = ctx.saved_tensors
+        w = ctx.weight
+        if torch.is_grad_enabled():  # to be differentiated again, in the logits too
+            p = logits.softmax(-1)
+        mean = (p * grad).sum(-1, keepdim=True)
+        index = index.clamp_max(p.shape[-1] - 1)
+        up = w * (grad.gather(-1, index) - mean)
+        slope = p * ((1 - w) * (grad - mean) - up)
+        slope = slope.scatter_add(-1, index, up)
+        return slope.sum_to_size(logits.shape).to(logits.dtype), None, None, None

@@ -1,0 +1,300 @@
+r"""Rankings: in which order? Plackett-Luce, for all n items or the first k places.
+
+.. math::
+    P(\pi) = \prod_{m=1}^{k} \frac{w_{\pi_m}}{\sum_{l \ge m} w_{\pi_l}}, \qquad w = e^\theta
+
+Items are drawn one after the other without replacement, each with a probability proportional to
+its weight; the same order comes from sorting :math:`\theta` + Gumbel noise downwards.
+
+A drawn order has several faces. The event is the matrix P, ``(k, n)``, with :math:`P_{mi} = 1`
+where item i has place m. Each face is made from the drawn indices and carries its gradient at its
+own cost (:mod:`gengs.laws.ranking_swaps`); several faces of one draw may be used together.
+
+==========================  ====================  ========
+face                        shape                 cost
+==========================  ====================  ========
+``q.matrix(order)``         ``(k, n)``            O(k n)
+``q.ranks(order)``          ``(n,)``              O(n)
+``q.members(order)``        ``(n,)``              O(n)
+``q.arrange(order, x)``     ``(k, *event of x)``  O(n d)
+==========================  ====================  ========
+"""
+
+from __future__ import annotations
+
+__all__ = ["PlackettLuce"]
+
+from itertools import permutations
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution, constraints
+from torch.nn.functional import pad
+from torch.types import _size
+
+from ..numerics.gumbel import log_exponential
+from ..numerics.tracing import any_of, is_eager, set_shapes, validates
+from .outcomes import log_orders, refuse_many
+from .ranking_members import members_of
+from .ranking_swaps import ranks_of, swap_coordinates
+
+LAST = -1e30
+"""A score below any other: its weight is 0, and differences of it are no NaN."""
+
+
+class PlackettLuce(Distribution):
+    r"""The distribution of orders, :math:`P(\pi) = \prod_m w_{\pi_m} / \sum_{l \ge m} w_{\pi_l}`.
+
+    Args:
+        logits: The scores :math:`\theta`, ``(*batch, n)``; the larger, the earlier. ``-inf`` marks
+            padding of a shorter list, which comes after all items, in its own order.
+        k: How many places count, 1 to n; all by default.
+        validate_args: Whether to check the arguments; on by default.
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> scores = torch.tensor([0.0, 2.0, 4.0], requires_grad=True)
+        >>> q = PlackettLuce(logits=scores)
+        >>> order = q.sample_order()
+        >>> order, q.ranks(order), q.arrange(order, torch.tensor([10.0, 20.0, 30.0]))
+        (tensor([2, 1, 0]), tensor([2., 1., 0.], ...), tensor([30., 20., 10.], ...))
+    """
+
+    arg_constraints = {"logits": constraints.independent(constraints.real, 1)}
+    has_enumerate_support = True
+
+    def __init__(
+        self, logits: Tensor, k: int | None = None, validate_args: bool | None = None
+    ) -> None:
+        if not isinstance(logits, Tensor) or not logits.is_floating_point() or not logits.dim():
+            got = type(logits).__name__
+            if isinstance(logits, Tensor):
+                got = f"{logits.dtype} of shape {tuple(logits.shape)}"
+            raise ValueError(
+                "PlackettLuce expects `logits` as a floating-point tensor of shape (*batch, n), "
+                f"but got {got}."
+            )
+        n = logits.shape[-1]
+        if k is not None and (isinstance(k, bool) or not isinstance(k, int)):
+            raise ValueError(f"PlackettLuce expects an integer `k` or None, but got {k!r}.")
+        self.k = n if k is None else k
+        if not 1 <= self.k <= n:
+            raise ValueError(
+                f"PlackettLuce expects `k` between 1 and the number of items, {n}, but got {k}."
+            )
+        self.logits = logits
+        event = torch.Size([self.k, n])
+        set_shapes(self, logits.shape[:-1], event, validates(validate_args))
+        if self._validate_args:
+            bad = logits.detach().isnan() | (logits.detach() == torch.inf)
+            empty = (logits.detach() == -torch.inf).all(-1)
+            if any_of(bad, empty):
+                what = "NaN or +inf" if any_of(bad) else "a row that is all -inf (no item)"
+                raise ValueError(
+                    f"PlackettLuce expects `logits` without {what}, but got some in shape "
+                    f"{tuple(logits.shape)}."
+                )
+
+    @constraints.dependent_property(is_discrete=True, event_dim=2)
+    def support(self) -> constraints.Constraint:
+        """Matrices of k rows, each the one-hot vector of another item."""
+        return _Orders()
+
+    @property
+    def items(self) -> int:
+        """How many items there are, n."""
+        return self.logits.shape[-1]
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        return torch.promote_types(self.logits.dtype, torch.float32)
+
+    # ------------------------------------------------------------------------------------- drawing
+
+    def sample_order(self, sample_shape: _size = torch.Size()) -> Tensor:
+        """Exact draws as indices of items in their places, ``(*sample, *batch, k)``."""
+        with torch.no_grad():
+            return self.best(self.perturbed(torch.Size(sample_shape)))
+
+    def perturbed(
+        self, shape: torch.Size = torch.Size(), generator: torch.Generator | None = None
+    ) -> Tensor:
+        """The scores plus Gumbel noise, ``(*sample, *batch, n)``."""
+        logits = self.logits.to(self._dtype)
+        shape = shape + logits.shape
+        size = torch.Size([shape.numel()])
+        noise = log_exponential(size, logits.dtype, logits.device, generator)
+        return logits - noise.view(shape)
+
+    def best(self, scores: Tensor) -> Tensor:
+        """The items of the k highest scores, in order; padding stays in its own order."""
+        scores = scores.detach()
+        if self.k < self.items:
+            places = torch.linspace(LAST, 2 * LAST, self.items, device=scores.device)
+            return scores.maximum(places.to(scores.dtype)).topk(self.k).indices
+        if scores.dtype == torch.float32 and is_eager(scores):  # integers sort a third faster
+            bits = scores.view(torch.int32)
+            scores = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+        return scores.sort(dim=-1, descending=True, stable=True).indices
+
+    def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
+        return self.one_hot(self.sample_order(sample_shape))
+
+    def one_hot(self, order: Tensor) -> Tensor:
+        """The matrix of an order, ``(…, k, n)``, without a gradient."""
+        item = torch.arange(self.items, device=order.device)
+        return (order.unsqueeze(-1) == item).to(self._dtype)
+
+    # ----------------------------------------------------------------------- the faces of an order
+
+    def matrix(self, order: Tensor) -> Tensor:
+        """The matrix of an order, ``(…, k, n)``, with the swap rule's gradient."""
+        between, enters = swap_coordinates(self.logits, order)
+        rows = self.one_hot(order)
+        value = rows + _exchanged(between.unsqueeze(-1) * rows.diff(dim=-2), -2)
+        if self.k == self.items:
+            return value
+        entering = enters - rows[..., -1, :] * enters.sum(-1, keepdim=True)
+        return torch.cat([value[..., :-1, :], value[..., -1:, :] + entering.unsqueeze(-2)], -2)
+
+    def ranks(self, order: Tensor) -> Tensor:
+        """The place of each item, ``(…, n)``, from 0; k for those beyond the first k."""
+        return ranks_of(self.logits.to(self._dtype), order)
+
+    def members(self, order: Tensor) -> Tensor:
+        """Which items are among the first k, ``(…, n)``, as 0 and 1."""
+        return members_of(self.logits.to(self._dtype), order)
+
+    def arrange(self, order: Tensor, values: Tensor) -> Tensor:
+        """The items' values in drawn order: ``(…, n, *rest)`` to ``(…, k, *rest)``.
+
+        Args:
+            order: The drawn indices, ``(*sample, *batch, k)``.
+            values: What belongs to each item, ``(*batch, n, *rest)``; it may carry a gradient.
+        """
+        rest = self._rest(values)
+        shape = (*order.shape[:-1], self.items)
+        wide = values.expand(*shape, *rest).reshape(*shape, rest.numel())  # (…, n, d)
+        between, enters = (
+            x.unsqueeze(-1).to(wide.dtype) for x in swap_coordinates(self.logits, order)
+        )
+        index = order.unsqueeze(-1).expand(*order.shape, wide.shape[-1])
+        placed = wide.gather(-2, index)
+        value = placed + _exchanged(between * placed.diff(dim=-2).detach(), -2)
+        if self.k < self.items:
+            gain = (enters * (wide - placed[..., -1:, :]).detach()).sum(-2, keepdim=True)
+            value = torch.cat([value[..., :-1, :], value[..., -1:, :] + gain], -2)
+        return value.reshape(*order.shape, *rest)
+
+    def _rest(self, values: Tensor) -> torch.Size:
+        """The shape of one item's value."""
+        lead = len(self.batch_shape) + 1
+        if values.dim() < lead or values.shape[lead - 1] != self.items:
+            raise ValueError(
+                f"PlackettLuce.arrange expects `values` of shape (*batch, n, *rest) with batch "
+                f"{tuple(self.batch_shape)} and n = {self.items}, but got {tuple(values.shape)}."
+            )
+        return values.shape[lead:]
+
+    # ------------------------------------------------------------------------- what is known of it
+
+    def order_of(self, value: Tensor) -> Tensor:
+        """The indices of a matrix ``(…, k, n)``."""
+        return value.argmax(-1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if value.shape[-2:] != self.event_shape:
+            raise ValueError(
+                f"PlackettLuce.log_prob expects matrices of shape {tuple(self.event_shape)}, but "
+                f"got a `value` of shape {tuple(value.shape)}."
+            )
+        if self._validate_args:
+            wrong = ~self.support.check(value)
+            if any_of(wrong):
+                raise ValueError(
+                    "PlackettLuce.log_prob expects matrices whose rows are one-hot vectors of "
+                    f"different items, but {int(wrong.sum())} of {wrong.numel()} in `value` are "
+                    "not."
+                )
+        return self.log_prob_order(self.order_of(value))
+
+    def log_prob_order(self, order: Tensor) -> Tensor:
+        """The log-probability of orders given as indices, ``(*sample, *batch, k)``."""
+        shape = torch.broadcast_shapes(order.shape[:-1], self.batch_shape)
+        order = order.expand(*shape, self.k)
+        possible = (self.logits.detach() > -torch.inf).expand(*shape, self.items)
+        logits = self.logits.to(torch.promote_types(self._dtype, torch.float32))
+        if logits.device.type != "mps":
+            logits = logits.double()
+        logits = logits.expand(*shape, self.items).where(possible, LAST)
+        scores = logits.gather(-1, order)
+        sums = scores
+        if self.k < self.items:
+            rest = logits.scatter(-1, order, LAST).logsumexp(-1, keepdim=True)
+            sums = torch.cat([scores, rest], -1)
+        sums = sums.flip(-1).logcumsumexp(-1).flip(-1)[..., : self.k]
+        real = possible.gather(-1, order)
+        log_prob = (scores - sums).where(real, 0.0).sum(-1)
+        # padding has its places: behind all items, in its own order
+        kept = possible.logical_not().to(torch.int8).argsort(dim=-1, stable=True)[..., : self.k]
+        counted = torch.arange(self.k, device=order.device) < possible.sum(-1, keepdim=True)
+        wrong = torch.where(counted, ~real, order != kept).any(-1)
+        return log_prob.masked_fill(wrong, -torch.inf).to(self._dtype)
+
+    @property
+    def mode(self) -> Tensor:
+        """The items sorted by their scores."""
+        return self.one_hot(self.best(self.logits.to(self._dtype)))
+
+    @property
+    def mean(self) -> Tensor:
+        """Of the first place alone, the softmax; there is no closed form for more."""
+        if self.k == 1:
+            return self.logits.to(self._dtype).softmax(-1).unsqueeze(-2)
+        raise NotImplementedError(
+            "PlackettLuce has no closed form of its mean beyond k = 1; average draws, or enumerate "
+            "the orders of a few items."
+        )
+
+    def entropy(self) -> Tensor:
+        raise NotImplementedError(
+            "PlackettLuce has no closed form of its entropy; -q.log_prob(q.sample()) is an "
+            "unbiased estimate, and RLOO differentiates it."
+        )
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        values = self.one_hot(self.outcomes())
+        values = values.reshape(-1, *(1,) * len(self.batch_shape), *self.event_shape)
+        return values.expand(-1, *self.batch_shape, -1, -1) if expand else values
+
+    def outcomes(self) -> Tensor:
+        """All orders of the first k places as indices, ``(N, k)``."""
+        refuse_many(self, log_orders(self.items, self.k))
+        orders = torch.tensor(list(permutations(range(self.items), self.k)), dtype=torch.int64)
+        return orders.to(self.logits.device)
+
+    def expand(self, batch_shape: _size, _instance: Any = None) -> PlackettLuce:
+        logits = self.logits.expand(*torch.Size(batch_shape), -1)
+        law = PlackettLuce(logits, self.k, validate_args=False)
+        law._validate_args = self._validate_args
+        return law
+
+    def __repr__(self) -> str:
+        what = f"{self.items}" if self.k == self.items else f"first {self.k} of {self.items}"
+        return f"PlackettLuce({what}, batch {tuple(self.batch_shape)})"
+
+
+def _exchanged(change: Tensor, dim: int = -1) -> Tensor:
+    """What swaps of neighbours change at k places: the m-th adds at m and takes from m + 1."""
+    before, behind = ((0, 1), (1, 0)) if dim == -1 else ((0, 0, 0, 1), (0, 0, 1, 0))
+    return pad(change, before) - pad(change, behind)
+
+
+class _Orders(constraints.Constraint):
+    is_discrete = True
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        binary = ((value == 0) | (value == 1)).flatten(-2).all(-1)
+        return binary & (value.sum(-1) == 1).all(-1) & (value.sum(-2) <= 1).all(-1)

@@ -1,0 +1,1 @@
+"""Formulas that hold in the tails, noise, and what every tensor operation here relies on."""

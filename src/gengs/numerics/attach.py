@@ -1,0 +1,53 @@
+"""A drawn value with a gradient: the value as it was drawn, and one way back per parameter."""
+
+__all__ = ["Pull", "attach_gradient", "nonzero"]
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Pull = Callable[..., Tensor]
+"""From the draw's cotangent, the draw and all parameters to one parameter's cotangent."""
+
+
+def attach_gradient(pulls: Sequence[Pull], z: Tensor, *parameters: Tensor) -> Tensor:
+    """The draw ``z``, differentiable in its parameters by one pullback for each of them.
+
+    A pullback sees the draw *that is returned*, so that a second derivative sees both ways in which
+    a slope depends on the parameters: directly, and through the draw.
+    """
+    result: Tensor = _Attach.apply(tuple(pulls), z, *parameters)
+    return result
+
+
+class _Attach(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(pulls: tuple[Pull, ...], z: Tensor, *parameters: Tensor) -> Tensor:
+        return z.clone()  # the caller may change it in place
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.pulls = inputs[0]
+        ctx.save_for_backward(output, *inputs[2:])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        z, *parameters = ctx.saved_tensors
+        gradients = [
+            pull(grad, z, *parameters).to(parameter.dtype).sum_to_size(parameter.shape)
+            if needed
+            else None
+            for pull, parameter, needed in zip(
+                ctx.pulls, parameters, ctx.needs_input_grad[2:], strict=True
+            )
+        ]
+        return None, None, *gradients
+
+
+def nonzero(x: Tensor) -> Tensor:
+    """``x`` with 1 in the place of 0: a divisor where the quotient is not used."""
+    return torch.where(x == 0, torch.ones_like(x), x)

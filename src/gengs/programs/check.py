@@ -1,0 +1,158 @@
+r"""Is the path right here? The path beside the score, on the same draws.
+
+A block keeps the distribution and the value of each draw, and the way back through a draw has a
+gate. With open gates the graph of the cost has the gradient of the path. With closed gates it has
+:math:`\nabla \log p` of each draw at fixed past, and so the gradient of the score: here with the
+fitted control variate of :class:`~gengs.FittedScore`, which is unbiased. Both are taken in groups
+of replicates, whose spread gives standard errors: ten backward passes in all.
+
+The difference of a group is projected on the mean difference of the other groups, which is
+independent of it: a mean of these projections that is many standard errors above 0 is a bias of the
+path.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Check", "check_path"]
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.distributions import Binomial
+
+from ..estimators.checked_cost import nodes_behind
+from .block_stack import quiet
+from .credit import Credit, evaluate
+from .fitted_score import FittedScore
+from .law_checks import base_of
+from .sample_site import Site
+from .score_rule import require_score
+
+if TYPE_CHECKING:
+    from .program import Program
+
+_GROUPS = 5
+_CERTAIN = 6.0
+"""Standard errors, of five groups: one in 500 by chance."""
+_SMALL, _VAGUE = 0.03, 0.25
+"""A bias below the first is not worth a word; one below the second has to be ruled out."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a comparison of path and score found; prints as a verdict."""
+
+    verdict: str
+    agrees: bool | None
+    """Whether path and score agree; ``None`` if the score varies too much to tell."""
+    path: Tensor
+    """The gradient of the path, in all parameters."""
+    path_error: Tensor
+    score: Tensor
+    """The gradient of the score."""
+    score_error: Tensor
+    off: float
+    """Their distance, as a share of the score's gradient."""
+    off_error: float
+    z: float
+    """How many standard errors the bias is from 0."""
+
+    def __str__(self) -> str:
+        return self.verdict
+
+
+def check_path(program: Program, cost: Tensor) -> Check:
+    """Compare the path's gradient of the mean cost with the score's."""
+    sites = [site for site in program.sites if site.node is not None or site.scored]
+    if not sites:
+        raise ValueError("program.check found no draw whose parameters require a gradient.")
+    if cost.dim() != 1 or len(cost) < 4 * _GROUPS:
+        raise ValueError(
+            f"program.check expects one cost for each of at least {4 * _GROUPS} replicates, but "
+            f"got shape {tuple(cost.shape)}."
+        )
+    for site in sites:
+        _require_score(program, site)
+    with quiet():
+        evaluate(sites)
+        known = [s for s in sites if s.log_prob is not None]
+        rule = FittedScore(memory=0.0)
+        as_scored = [replace(s, scored=True, baseline=True, fitted=rule) for s in known]
+        as_scored += [replace(s, fitted=rule) for s in program.sites if s.node is None]
+        credit = Credit(as_scored, len(cost), program.dim, program.mode.branched)
+        surrogate = credit.surrogate(credit.inputs, [cost.detach()] * (1 + len(program.costs)))
+        own = surrogate + cost if cost.requires_grad else surrogate
+        leaves = _leaves([cost, *credit.inputs])
+        path = _by_groups(cost, leaves) if cost.requires_grad else None
+        program.gate[0] = False
+        try:
+            score = _by_groups(own, leaves)
+        finally:
+            program.gate[0] = True
+    return _compare(torch.zeros_like(score) if path is None else path, score, program)
+
+
+def _require_score(program: Program, site: Site) -> None:
+    if site.drawn_from is None and site.log_prob is None:
+        raise TypeError(f"{site.place}: {site.law} has no log-probability that is known here.")
+    law = base_of(site.drawn_from)
+    if not isinstance(law, Binomial):
+        require_score(law, site)
+    elif law.total_count.grad_fn is not None or law.total_count.requires_grad:
+        behind = nodes_behind([law.total_count.grad_fn], program.report.draws())
+        if law.total_count.is_leaf or any(hasattr(node, "variable") for node in behind):
+            require_score(law, site)
+
+
+def _leaves(tensors: Sequence[Tensor]) -> list[Tensor]:
+    nodes = nodes_behind([t.grad_fn for t in tensors if t.grad_fn is not None])
+    return [node.variable for node in nodes if hasattr(node, "variable")]
+
+
+def _by_groups(values: Tensor, leaves: list[Tensor]) -> Tensor:
+    """Gradients of group means, one a row."""
+    rows = []
+    for k in range(_GROUPS):
+        found = torch.autograd.grad(
+            values[k::_GROUPS].mean(), leaves, retain_graph=True, allow_unused=True
+        )
+        parts = [
+            torch.zeros_like(leaf) if g is None else g
+            for leaf, g in zip(leaves, found, strict=True)
+        ]
+        rows.append(torch.cat([p.flatten().double() for p in parts]))
+    return torch.stack(rows)
+
+
+def _error(rows: Tensor) -> Tensor:
+    return rows.std(0) / len(rows) ** 0.5
+
+
+def _compare(path: Tensor, score: Tensor, program: Program) -> Check:
+    apart = path - score
+    size = float(score.mean(0).norm()) or float(path.mean(0).norm()) or 1.0
+    others = (apart.sum(0) - apart) / (_GROUPS - 1)
+    along = (apart * others).sum(1) / others.norm(dim=1).clamp_min(1e-300)
+    z = float(along.mean() / _error(along.unsqueeze(1)).clamp_min(1e-300))
+    noise = float(_error(apart).norm()) / size
+    off = float(apart.mean(0).norm()) / size
+    numbers = f"{off:.0%} ± {noise:.0%} (z = {z:.0f})" if off < 10 else f"a factor of {off:.0f}"
+    if z > _CERTAIN and off > _SMALL:
+        agrees: bool | None = False
+        why = program.why_biased()
+        verdict = f"the path is off by {numbers}{why}; use by=gengs.FittedScore() or RLOO()."
+    elif off + 2 * noise > _VAGUE:
+        agrees = None
+        verdict = (
+            f"the score varies too much to tell whether the path is right: they differ by "
+            f"{off:.0%} ± {noise:.0%} of the gradient; check with more replicates."
+        )
+    else:
+        agrees = True
+        verdict = f"path and score agree within {max(off + 2 * noise, 0.01):.0%} of the gradient."
+    return Check(
+        verdict, agrees, path.mean(0), _error(path), score.mean(0), _error(score), off, noise, z
+    )

@@ -1,0 +1,103 @@
+"""torch's own draws, each with what makes it elsewhere and torch's own arguments."""
+
+__all__ = ["DRAWS", "draw_geometric"]
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+from torch.distributions import Bernoulli, Binomial, Categorical, Geometric, Normal, Poisson
+
+from .block_stack import current, quiet
+from .cut_operations import moving
+from .sample_site import CutGradientWarning, Plain, warn_at
+from .score_rule import ScoreRule
+
+
+def _poisson(plain: Plain, input: Tensor, *_: Any, **__: Any) -> Tensor:
+    return current().draw(Poisson(input, validate_args=False), plain)
+
+
+def _binomial(plain: Plain, count: Tensor, prob: Tensor, *_: Any, **__: Any) -> Tensor:
+    return current().draw(Binomial(count, prob, validate_args=False), plain)
+
+
+def _bernoulli(plain: Plain, input: Tensor, p: Any = None, **settings: Any) -> Tensor:
+    if p is not None or "out" in settings:  # a number is no parameter
+        return _without_slope("Bernoulli", plain())
+    return current().draw(Bernoulli(input, validate_args=False), plain)
+
+
+def _bernoulli_in_place(plain: Plain, target: Tensor, p: Any = None, **_: Any) -> Tensor:
+    if not isinstance(p, Tensor):
+        return plain()
+    return _fill(target, Bernoulli(p.expand(target.shape), validate_args=False), plain)
+
+
+def draw_geometric(target: Tensor, p: Tensor, plain: Any) -> Tensor:
+    """``target.geometric_(p)`` with a tensor for ``p``, which torch itself does not take."""
+    law = Geometric(p.expand(target.shape), validate_args=False)
+    number = float(p.detach())
+    # torch counts the trials here, and the failures before a success in Geometric
+    return _fill(target, law, lambda: plain(target, number) - 1, shift=1)
+
+
+def _fill(target: Tensor, law: Any, plain: Plain, shift: int = 0) -> Tensor:
+    drawn = current().draw(law, lambda: plain().clone())
+    with quiet():
+        return target.copy_(drawn + shift)
+
+
+def _normal(plain: Plain, mean: Any = 0.0, std: Any = 1.0, *_: Any, **__: Any) -> Tensor:
+    """``torch.normal``, whose gradient torch takes to be 0."""
+    if next(moving((mean, std)), None) is None:
+        return plain()
+    return current().draw(Normal(mean, std, validate_args=False), plain, name="torch.normal")
+
+
+def _multinomial(
+    plain: Plain, input: Tensor, num_samples: int = 1, replacement: bool = False, **_: Any
+) -> Tensor:
+    """Indices of rows of weights: ``(*batch, num_samples)``."""
+    program, weights, name = current(), input, "torch.multinomial"
+    if replacement or num_samples <= 1:
+        shape = (*weights.shape[:-1], num_samples, weights.shape[-1])
+        law = Categorical(weights.unsqueeze(-2).expand(shape), validate_args=False)
+        return program.draw(law, plain, name=name)
+    rule = program.rule_for(Categorical)
+    if not isinstance(rule, ScoreRule) or not weights.requires_grad:
+        index = _without_slope(name, plain())
+        if weights.requires_grad:
+            warn_at(
+                program.sites[-1],
+                "torch.multinomial without replacement has no slope, and the gradient of its "
+                "weights ends here; draw it in a block inside, "
+                "gengs.differentiable(by=gengs.RLOO()), which knows the score of the order.",
+                CutGradientWarning,
+            )
+        return index
+    with quiet():
+        index = plain()
+        taken = weights.gather(-1, index)
+        left = weights.sum(-1, keepdim=True) - (taken.cumsum(-1) - taken)
+        site = program.site(name, tuple(index.shape), rule.name)
+        rule.mark(site)
+        site.log_prob = (taken / left).log()
+    return index
+
+
+def _without_slope(name: str, drawn: Tensor) -> Tensor:
+    """A draw that torch has made, and that carries no gradient."""
+    current().site(name, tuple(drawn.shape), rule="none")
+    return drawn
+
+
+DRAWS: dict[str, Callable[..., Tensor]] = {
+    "poisson": _poisson,
+    "binomial": _binomial,
+    "bernoulli": _bernoulli,
+    "bernoulli_": _bernoulli_in_place,
+    "multinomial": _multinomial,
+    "normal": _normal,
+}
+"""By the name of the function."""

@@ -1,0 +1,223 @@
+"""Plackett-Luce against enumeration: log-probabilities, draws, and the swap rule of each face.
+
+Where orders are summed with their probabilities nothing is random, and errors are rounding.
+"""
+
+import pytest
+import torch
+from frequencies import assert_frequencies
+from torch.distributions import Independent
+
+import gengs
+from gengs.laws.law import law_of
+from gengs.laws.ranking_law import swaps
+from gengs.laws.ranking_members import members_of
+
+SIZES = [(1, 1), (2, 2), (4, 4), (5, 1), (5, 3), (5, 4)]
+sizes = pytest.mark.parametrize(("n", "k"), SIZES)
+VALUES = torch.arange(10.0).reshape(5, 2).double().sin()
+FACES = {
+    "matrix": lambda q, order: q.matrix(order),
+    "ranks": lambda q, order: q.ranks(order),
+    "payload": lambda q, order: q.arrange(order, VALUES[: q.items].expand(*q.batch_shape, -1, -1)),
+}
+
+
+def scores(n, seed=0):
+    return torch.randn(n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def quadratic(size):
+    generator = torch.Generator().manual_seed(1)
+    a, b = (torch.randn(s, generator=generator).double() for s in ((size, size), (size,)))
+    return lambda x: ((x.flatten(1) @ a) * x.flatten(1)).sum(-1) / 2 + x.flatten(1) @ b
+
+
+def exact_gradient(theta, k, costs):
+    theta = theta.clone().requires_grad_()
+    q = gengs.PlackettLuce(logits=theta, k=k)
+    p = q.log_prob(q.enumerate_support()).exp()
+    return torch.autograd.grad((p * costs.detach()).sum(), theta)[0]
+
+
+@sizes
+def test_log_probabilities_are_those_of_drawing_one_after_the_other(n, k):
+    theta = scores(n)
+    q = gengs.PlackettLuce(logits=theta, k=k)
+    orders, w = q.outcomes(), theta.exp()
+    for order, found in zip(orders, q.log_prob_order(orders), strict=True):
+        left, wanted = w.sum(), torch.zeros(()).double()
+        for item in order:
+            wanted, left = wanted + (w[item] / left).log(), left - w[item]
+        torch.testing.assert_close(found, wanted)
+    p = q.log_prob(q.enumerate_support()).exp()
+    torch.testing.assert_close(p.sum(), torch.ones(()).double())
+    assert torch.equal(q.mode, q.enumerate_support()[p.argmax()])
+
+
+@sizes
+@pytest.mark.parametrize("face", FACES)
+def test_the_swap_rule_of_each_face_is_exact_for_quadratic_costs(n, k, face):
+    theta = scores(n)
+    q = gengs.PlackettLuce(logits=theta, k=k)
+    orders, p = q.outcomes(), q.log_prob(q.enumerate_support()).exp()
+    each = theta.expand(len(orders), n).clone().requires_grad_()
+    value = FACES[face](gengs.PlackettLuce(logits=each, k=k), orders)
+    f = quadratic(value[0].numel())
+    (gradients,) = torch.autograd.grad(f(value).sum(), each)
+    torch.testing.assert_close(p @ gradients, exact_gradient(theta, k, f(value)))
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_membership_is_averaged_over_orders_without_bias(k):
+    # arrival times are drawn: false-alarm rate about 1e-6 (5.5 standard errors)
+    torch.manual_seed(0)
+    theta, repeats = scores(5), 400
+    q = gengs.PlackettLuce(logits=theta, k=k)
+    orders, p = q.outcomes(), q.log_prob(q.enumerate_support()).exp()
+    each = theta.expand(repeats, len(orders), 5).clone().requires_grad_()
+    members = members_of(each, orders.expand(repeats, -1, -1), times=40)
+    assert torch.equal(members[0], q.one_hot(orders).sum(-2))
+    f = quadratic(5)
+    (gradients,) = torch.autograd.grad(f(members.reshape(-1, 5)).sum(), each)
+    found = (p[:, None] * gradients).sum(1)
+    error = found.std(0) / repeats**0.5
+    wanted = exact_gradient(theta, k, f(members[0]))
+    assert ((found.mean(0) - wanted).abs() < 5.5 * error + 1e-12).all()
+
+
+def test_faces_of_one_draw_agree_and_their_gradients_add_up():
+    torch.manual_seed(0)
+    theta = scores(5).requires_grad_()
+    q = gengs.PlackettLuce(logits=theta, k=3)
+    order = q.sample_order((4,))
+    matrix, ranks, members = q.matrix(order), q.ranks(order), q.members(order)
+    places = torch.arange(3.0).double()
+    torch.testing.assert_close(places @ matrix + 3 * (1 - matrix.sum(-2)), ranks)
+    assert torch.equal(matrix.sum(-2), members)
+    values = torch.randn(5, 2).double().requires_grad_()
+    arranged = q.arrange(order, values)
+    torch.testing.assert_close(arranged, matrix @ values)
+    assert torch.equal(q.arrange(order, values[:, 0]), arranged[..., 0])
+    g = torch.randn_like(arranged)
+    ours = torch.autograd.grad(arranged, (theta, values), g)
+    theirs = torch.autograd.grad(matrix @ values, (theta, values), g)
+    torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("number", [None, 2])
+@pytest.mark.parametrize("k", [4, 2])
+def test_real_differences_are_unbiased_for_any_cost(number, k):
+    # all swaps: exact; a few: false-alarm rate about 1e-6 (5.5 standard errors)
+    torch.manual_seed(0)
+    theta, repeats = scores(4), 1 if number is None else 2_000
+    q = gengs.PlackettLuce(logits=theta, k=k)
+    z, p = q.enumerate_support(), q.log_prob(q.enumerate_support()).exp()
+    signs = torch.arange(1.0, 4 * k + 1).double()
+    rough = lambda z: (3 * z.flatten(-2) @ signs + z.flatten(-2)[..., 0] * 5).sin()  # noqa: E731
+    each = theta.expand(repeats, len(z), 4).clone().requires_grad_()
+    draws = z.expand(repeats, *z.shape)
+    there, weight = swaps(gengs.PlackettLuce(logits=each, k=k), draws, number)
+    (gradients,) = torch.autograd.grad((weight * (rough(there) - rough(draws))).sum(), each)
+    found = (p[:, None] * gradients).sum(1)
+    error = found.std(0) / repeats**0.5 if number else torch.zeros(4)
+    wanted = exact_gradient(theta, k, rough(z))
+    assert ((found.mean(0) - wanted).abs() < 5.5 * error + 1e-12).all()
+
+
+@pytest.mark.parametrize("k", [4, 2])
+@pytest.mark.parametrize("how", ["sample", "relaxed", "hard"])
+def test_draws_follow_the_distribution(k, how):
+    # false-alarm rate 1e-6 each; see assert_frequencies for the power at 20 000 draws
+    torch.manual_seed(0)
+    q = gengs.PlackettLuce(logits=scores(4), k=k)
+    draws = q.sample((20_000,))
+    if how != "sample":
+        draws = law_of(q).relax(1e-4, torch.Size([20_000]), hard=how == "hard").round()
+    z = q.enumerate_support()
+    hits = (draws.unsqueeze(1) == z).flatten(-2).all(-1)
+    assert hits.any(-1).float().mean() > 0.999  # ties of float noise
+    assert_frequencies(hits.sum(0), q.log_prob(z).exp())
+
+
+@pytest.mark.parametrize("k", [None, 2, 4])
+def test_padding_comes_last_and_gets_no_gradient(k):
+    torch.manual_seed(0)
+    short = scores(3)
+    theta = torch.stack(
+        [short[0], -short.new_tensor(torch.inf), short[1], short[2], -short.new_tensor(torch.inf)]
+    )
+    theta.requires_grad_()
+    q = gengs.PlackettLuce(logits=theta, k=k)
+    order = q.sample_order((30,))
+    assert (order[:, 3:] == torch.tensor([1, 4])[: q.k - 3]).all() if q.k > 3 else True
+    assert not ((order[:, : min(q.k, 3)] == 1) | (order[:, : min(q.k, 3)] == 4)).any()
+    torch.testing.assert_close(q.log_prob(q.enumerate_support()).exp().sum().item(), 1.0)
+    items = torch.tensor([0, 9, 1, 2, 9])[order][:, : min(q.k, 3)]
+    alone = gengs.PlackettLuce(logits=short, k=min(q.k, 3))
+    torch.testing.assert_close(q.log_prob_order(order), alone.log_prob_order(items))
+    loss = q.ranks(order).square().sum() + q.log_prob_order(order).sum() + q.members(order)[0, 0]
+    (gradient,) = torch.autograd.grad(loss + q.matrix(order)[:, 0, 0].sum(), theta)
+    assert gradient.isfinite().all() and gradient[[1, 4]].tolist() == [0, 0]
+
+
+def test_scores_far_apart():
+    theta = torch.tensor([500.0, 300.0, 0.0, -100.0]).requires_grad_()
+    q = gengs.PlackettLuce(logits=theta)
+    order = q.sample_order((3,))
+    assert order.tolist() == [[0, 1, 2, 3]] * 3 and q.log_prob_order(order).abs().max() < 1e-40
+    (gradient,) = torch.autograd.grad(q.ranks(order).square().sum(), theta)
+    assert gradient.isfinite().all()
+    far = torch.tensor([0.0, -100.0, -100.0], dtype=torch.float64).requires_grad_()
+    q = gengs.PlackettLuce(logits=far)  # the last two change places as two alone do
+    (found,) = torch.autograd.grad(q.ranks(torch.tensor([0, 1, 2]))[1], far)
+    torch.testing.assert_close(found, torch.tensor([0.0, -0.25, 0.25]).double())
+
+
+def test_transforms_shapes_and_types():
+    theta = torch.randn(3, 5)
+
+    def loss(t):
+        q = gengs.PlackettLuce(logits=t, k=3, validate_args=False)
+        order = q.sample_order()
+        return (q.ranks(order) * q.members(order)).square().sum() + gengs.rsample(q)[1, 1]
+
+    found = torch.func.vmap(torch.func.grad(loss), randomness="different")(theta)
+    assert found.shape == (3, 5)
+    q = gengs.PlackettLuce(logits=theta, k=2).expand((4, 3))
+    assert q.sample((2,)).shape == gengs.rsample(q, (2,)).shape == (2, 4, 3, 2, 5)
+    assert Independent(q, 1).log_prob(q.sample()).shape == (4,)
+    assert gengs.PlackettLuce(logits=theta[:0]).sample((2,)).shape == (2, 0, 5, 5)
+    assert gengs.PlackettLuce(logits=theta.bfloat16()).sample().dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: gengs.PlackettLuce(torch.zeros(3), k=4), "`k` between 1 and .* 3, but got 4"),
+        (lambda: gengs.PlackettLuce(torch.zeros(3), k=0), "`k` between 1 and .* 3, but got 0"),
+        (lambda: gengs.PlackettLuce(torch.zeros(3), k=1.0), "an integer `k` or None, .* 1.0"),
+        (lambda: gengs.PlackettLuce([1.0]), "`logits` as a floating-point tensor .* list"),
+        (lambda: gengs.PlackettLuce(torch.tensor([0.0, torch.nan])), r"without NaN or \+inf"),
+        (lambda: gengs.PlackettLuce(torch.full((2, 2), -torch.inf)), "a row that is all -inf"),
+        (lambda: gengs.PlackettLuce(torch.zeros(3)).log_prob(torch.ones(3, 3)), "one-hot vectors"),
+        (lambda: gengs.PlackettLuce(torch.zeros(3)).log_prob(torch.eye(4)), r"shape \(3, 3\)"),
+        (lambda: gengs.PlackettLuce(torch.zeros(100)).enumerate_support(), "about 1e158 outcomes"),
+        (
+            lambda: gengs.PlackettLuce(torch.zeros(3)).arrange(torch.arange(3), torch.zeros(4)),
+            r"`values` of shape \(\*batch, n",
+        ),
+    ],
+)
+def test_bad_input_gets_a_sentence(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_no_closed_forms_are_claimed():
+    q = gengs.PlackettLuce(logits=torch.zeros(4))
+    with pytest.raises(NotImplementedError, match="unbiased estimate"):
+        q.entropy()
+    with pytest.raises(NotImplementedError, match="average draws"):
+        _ = q.mean
+    assert gengs.PlackettLuce(logits=torch.zeros(4), k=1).mean.tolist() == [[0.25] * 4]

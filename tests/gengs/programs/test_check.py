@@ -1,0 +1,234 @@
+"""The measurement on the spot: path beside score, means, rules for each line, ``by="auto"``."""
+
+import warnings
+
+import pytest
+import torch
+from torch.distributions import Bernoulli, Binomial, Poisson
+
+import gengs
+from gengs import ProgramWarning, differentiable
+
+N = 2000
+
+
+def parameter(x=0.3):
+    return torch.tensor(x, dtype=torch.float64, requires_grad=True)
+
+
+def epidemic(t, n=N, people=1000.0, steps=10):
+    infected = torch.full((n,), people / 20, dtype=torch.float64)
+    susceptible = people - infected
+    for _ in range(steps):
+        new = torch.binomial(susceptible, 1 - torch.exp(-t * infected / people))
+        susceptible, infected = susceptible - new, infected + new
+    return 1 - susceptible / people
+
+
+def rumour(t, n=N):
+    x = torch.zeros(n, 8, dtype=torch.float64)
+    x[:, 0] = 1
+    for _ in range(12):
+        heard = 1 - torch.exp(-t * (x.roll(1, -1) + x.roll(-1, -1)))
+        x = torch.bernoulli((heard * (1 - x) + 0.7 * x).clamp(1e-6, 1 - 1e-6))
+    return x.mean(-1)
+
+
+def checked(simulate, **settings):
+    torch.manual_seed(0)
+    t = parameter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ProgramWarning)
+        with differentiable(**settings) as program:
+            cost = simulate(t)
+        return program.check(cost), program, cost, t
+
+
+def test_the_path_is_confirmed_where_it_is_right():
+    found, program, cost, t = checked(epidemic)
+    assert found.agrees and "agree within" in str(found) and found.off < 0.05
+    assert found.path.shape == found.score.shape == (1,)
+    assert (found.path - found.score).abs() < 5 * (found.path_error + found.score_error)
+    program.loss(cost).mean().backward()  # the graph is still there
+    torch.testing.assert_close(t.grad, found.path.squeeze(), rtol=0.01, atol=0)
+
+
+def test_the_path_is_refuted_where_it_is_wrong_and_the_line_is_named():
+    found, *_ = checked(rumour)
+    assert found.agrees is False and found.z > 6 and found.off > 0.2
+    assert "test_check.py:" in str(found) and "feed later draws" in str(found)
+    assert "FittedScore" in str(found)
+
+
+def test_a_cost_with_a_step_has_no_path():
+    found, *_ = checked(lambda t: (epidemic(t) > 0.45).double())
+    assert found.agrees is False and found.off == pytest.approx(1.0) and (found.path == 0).all()
+
+
+def test_where_the_score_varies_too_much_it_says_so():
+    found, *_ = checked(lambda t: epidemic(t, 25))
+    assert found.agrees is None and "more replicates" in str(found)
+
+
+def test_uniforms_indices_and_compounds_are_checked_too():
+    def simulate(t):
+        a = (torch.rand(N) < t).double()
+        u = torch.rand(N)
+        b = (u < t).double() + (u < 2 * t)
+        k = torch.multinomial(torch.stack([t, 1 - t]).expand(N, 2), 1).squeeze(-1).double()
+        r = torch.distributions.NegativeBinomial(5 * t.expand(N), t.expand(N)).sample()
+        return a + b.square() + 3 * k + Binomial(r + 3, t).sample()
+
+    found, *_ = checked(simulate)
+    assert found.agrees and found.off < 0.1
+
+
+def test_updates_in_place_are_checked_too():
+    def simulate(t):
+        state = torch.full((N,), 50.0, dtype=torch.float64)
+        for _ in range(4):
+            state -= torch.binomial(state, t.expand(N))
+        return state
+
+    assert checked(simulate)[0].agrees
+
+
+def test_what_cannot_be_checked_is_refused():
+    t = parameter()
+    with differentiable() as program:
+        z = Binomial(10 * t.expand(N), torch.tensor(0.5).double(), validate_args=False).sample()
+    with pytest.raises(TypeError, match="total_count"):
+        program.check(z)
+    with differentiable(by=gengs.RLOO()) as program:
+        z = torch.poisson(t.expand(N))
+    with pytest.raises(TypeError, match="without `by`"):
+        program.check(z)
+    with differentiable() as program:
+        z = torch.poisson(t.expand(3))
+    with pytest.raises(ValueError, match="at least 20"):
+        program.check(z)
+    with pytest.raises(TypeError, match="check=True"):
+        differentiable(by=gengs.RLOO(), check=True)
+
+
+def test_the_first_call_is_checked_if_one_asks_for_it():
+    def run(simulate):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for seed in range(2):
+                torch.manual_seed(seed)
+                with differentiable(check=True) as program:
+                    cost = simulate(parameter())
+                program.loss(cost)
+        return [str(w.message) for w in caught if "check:" in str(w.message)]
+
+    assert len(run(rumour)) == 1
+
+    def right(t):
+        return epidemic(t)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with differentiable(check=True) as program:
+            cost = right(parameter())
+        program.loss(cost)
+
+
+def test_auto_takes_the_path_or_the_fitted_score_and_says_so(capsys):
+    for simulate, rule in ((epidemic, "MidCDF"), (rumour, "FittedScore")):
+        found = []
+        for seed in range(3):
+            torch.manual_seed(seed)
+            t = parameter()
+            with differentiable(by="auto") as program:
+                cost = simulate(t)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ProgramWarning)
+                found += torch.autograd.grad(program.loss(cost).mean(), t)
+        assert {site.rule for site in program.sites} == {rule}
+        printed = capsys.readouterr().out
+        assert printed.count('by="auto"') == 1 and "test_check.py:" in printed
+        gengs.programs.auto._DECIDED.clear()
+        torch.manual_seed(9)
+        by = gengs.FittedScore()
+        t = parameter()
+        with differentiable(by=by) as program:
+            cost = simulate(t, 20_000)
+        (exact,) = torch.autograd.grad(program.loss(cost).mean(), t)
+        assert abs(torch.stack(found).mean() / exact - 1) < 0.1
+
+
+# ------------------------------------------------------------------------------------ means
+
+RULES = [None, gengs.RLOO(), gengs.REINFORCE(), gengs.FittedScore()]
+
+
+@pytest.mark.parametrize("by", RULES, ids=["path", "RLOO", "RF", "fitted"])
+def test_a_function_of_expectations(by):
+    """(E x₁ + E x₁x₂ - 3)² at rates t and 2 t: the gradient is 2 (t + 2 t² - 3)(1 + 4 t)."""
+    found = []
+    for seed in range(30):
+        torch.manual_seed(seed)
+        t = parameter(1.5)
+        with differentiable(by=by) as program:
+            x = torch.poisson(t * torch.ones(2000, 2).double() * torch.tensor([1.0, 2.0]))
+            features = torch.stack([x[:, 0], x.prod(-1)], -1)  # any shape
+        mean = program.mean(features)
+        assert mean.shape == (2,)
+        torch.testing.assert_close(mean.detach(), features.detach().mean(0))
+        found += torch.autograd.grad((mean.sum() - 3).square(), t)
+    found, exact = torch.stack(found), 2 * (1.5 + 4.5 - 3) * (1 + 4 * 1.5)
+    # the square of a mean of 2,000 is biased by a little: the variance of the mean
+    assert abs(found.mean() - exact) < 5 * found.std() / 30**0.5 + 0.01 * exact
+
+
+def test_a_mean_over_another_dimension():
+    t = parameter()
+    with differentiable(by=gengs.RLOO(), dim=1) as program:
+        x = torch.bernoulli(t.expand(3, N))
+    mean = program.mean(x)
+    (found,) = torch.autograd.grad(mean.sum(), t)
+    assert mean.shape == (3,) and abs(found - 3) < 0.5
+
+
+def test_a_mean_has_no_second_derivative_by_the_score():
+    t = parameter()
+    with differentiable(by=gengs.RLOO()) as program:
+        x = torch.poisson(t.expand(50))
+    (first,) = torch.autograd.grad(program.mean(x).square(), t, create_graph=True)
+    with pytest.raises(RuntimeError, match="no second derivative"):
+        torch.autograd.grad(first, t)
+
+
+# -------------------------------------------------------------------------- rules for each line
+
+
+def mixed(t, n=20_000):
+    """A gate of 0 or 1 that sets a rate: E is t · 20 t, which the path of the gate gets wrong."""
+    gate = Bernoulli(t.expand(n)).sample()
+    count = Poisson(20 * t * gate).sample()
+    return count
+
+
+@pytest.mark.parametrize("key", [Bernoulli, "line"], ids=["distribution", "line"])
+def test_rules_for_each_distribution_or_line(key):
+    """Unbiased where the path part is exact: 5 standard errors of 40 blocks."""
+    line = mixed.__code__.co_firstlineno + 2
+    by = {key if key is Bernoulli else f"test_check.py:{line}": gengs.RLOO()}
+    found = []
+    for seed in range(40):
+        torch.manual_seed(seed)
+        t = parameter()
+        with differentiable(by={**by, "default": gengs.MidCDF()}) as program:
+            cost = mixed(t, 2000).square()
+        found += torch.autograd.grad(program.loss(cost).mean(), t)
+    assert [site.rule for site in program.sites] == ["RLOO", "MidCDF"]
+    found, exact = torch.stack(found), 40 * 0.3 + 3 * 400 * 0.3**2
+    assert abs(found.mean() - exact) < 5 * found.std() / 40**0.5
+
+
+def test_words_about_rules():
+    with pytest.raises(TypeError, match="keys of `by`"):
+        differentiable(by={"Bernoulli": gengs.RLOO()})
+    with pytest.raises(TypeError, match="UnOrd needs the cost"):
+        differentiable(by={Bernoulli: gengs.UnOrd(4)})

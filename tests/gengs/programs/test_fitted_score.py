@@ -1,0 +1,177 @@
+"""The score with a fitted martingale: unbiased whatever the program does, and quiet."""
+
+import pytest
+import torch
+from torch.distributions import (
+    Bernoulli,
+    Binomial,
+    Categorical,
+    Multinomial,
+    NegativeBinomial,
+    Poisson,
+)
+
+import gengs
+from gengs import FittedScore, differentiable
+from gengs.programs.fitted_score import Fit
+
+T = 0.3
+
+
+def stepped(t, n):
+    """A count, trials that it adds to, and a cost with a step and a branch."""
+    born = torch.poisson(3 * t.expand(n))
+    kept = torch.binomial(born + 2, t.expand(n))
+    return (kept > 1).double() * born.square() - 2.0 * kept
+
+
+def exact_of_stepped(t):
+    born = torch.arange(60.0, dtype=torch.float64)
+    total = 0
+    for b, p in zip(born, Poisson(3 * t).log_prob(born).exp(), strict=True):
+        kept = torch.arange(b.item() + 3, dtype=torch.float64)
+        weight = Binomial(b + 2, t).log_prob(kept).exp()
+        total = total + p * (weight * ((kept > 1) * b**2 - 2 * kept)).sum()
+    return total
+
+
+def gradients(simulate, rule, blocks, n=64, at=T, **settings):
+    found = []
+    for seed in range(blocks):
+        torch.manual_seed(seed)
+        t = torch.tensor(at, dtype=torch.float64, requires_grad=True)
+        with differentiable(by=rule(), **settings) as program:
+            cost = simulate(t, n)
+        found += torch.autograd.grad(program.loss(cost).mean(), t)
+    return torch.stack(found)
+
+
+def z_of(found, exact):
+    return float((found.mean() - exact) / (found.std() / len(found) ** 0.5))
+
+
+def exact_gradient(function, at=T):
+    t = torch.tensor(at, dtype=torch.float64, requires_grad=True)
+    return torch.autograd.grad(function(t), t)[0]
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.8])
+def test_it_is_unbiased_and_a_wrong_sign_would_be_seen(memory, monkeypatch):
+    """5 standard errors: 6e-7 false alarms; with the sign of ∇m turned it is more than 12 off."""
+    remembered = FittedScore(memory=memory)
+    exact = exact_gradient(exact_of_stepped)
+    assert abs(z_of(gradients(stepped, lambda: remembered, 300), exact)) < 5
+    along = Fit.along
+    monkeypatch.setattr(Fit, "along", lambda self, means: -along(self, means))
+    assert abs(z_of(gradients(stepped, lambda: FittedScore(memory=memory), 300), exact)) > 12
+
+
+def test_few_replicates_and_halves_do_not_bias_it():
+    """32 replicates, the fewest that are fitted, with more features than they can bear."""
+    found = gradients(stepped, lambda: FittedScore(memory=0.0), 800, n=32)
+    assert abs(z_of(found, exact_gradient(exact_of_stepped))) < 5
+
+
+def stops(t, n):
+    """A loop whose length depends on the draws, as simulators have them."""
+    alive, steps = torch.ones(n, dtype=torch.float64), torch.zeros(n, dtype=torch.float64)
+    while alive.any():
+        steps = steps + alive
+        alive = alive * torch.bernoulli((0.2 + t).expand(n))
+    return steps
+
+
+def test_a_loop_that_ends_by_its_draws():
+    """The number of steps is geometric, with mean 1 / (0.8 - t)."""
+    found = gradients(stops, FittedScore, 300)
+    assert abs(z_of(found, 1 / 0.5**2)) < 5
+
+
+LAWS = {
+    "Categorical": lambda t, n: Categorical(torch.stack([t, 2 * t, 1 - 3 * t], -1).expand(n, 3)),
+    "many categories": lambda t, n: Categorical(
+        logits=(t * torch.arange(20.0, dtype=torch.float64)).expand(n, 20)
+    ),
+    "NegativeBinomial": lambda t, n: NegativeBinomial(3.0, t.expand(n)),
+    "a table": lambda t, n: gengs.Finite(
+        torch.tensor([1.0, 5.0]).double(), probs=torch.stack([t, 1 - t], -1).expand(n, 2)
+    ),
+    "agents": lambda t, n: Bernoulli(t.expand(n, 7)),
+    "Multinomial": lambda t, n: Multinomial(5, torch.stack([t, 1 - t], -1).expand(n, 2)),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_any_distribution_with_a_mean(name):
+    """The mean of the same rule with the same draws as RLOO, within 5 of their own errors."""
+
+    def simulate(t, n):
+        z = LAWS[name](t, n).sample().double().reshape(n, -1)
+        return (z @ torch.arange(1.0, z.shape[1] + 1).double()).square()
+
+    fitted, plain = (gradients(simulate, rule, 60, n=200) for rule in (FittedScore, gengs.RLOO))
+    apart = fitted - plain
+    assert abs(z_of(apart, 0.0)) < 5 and fitted.var() < plain.var()
+
+
+def epidemic(t, n, people=1000.0):
+    infected = torch.full((n,), people / 20, dtype=torch.float64)
+    susceptible = people - infected
+    for _ in range(12):
+        new = torch.binomial(susceptible, 1 - torch.exp(-t * infected / people))
+        gone = torch.binomial(infected, torch.full((n,), 0.2).double())
+        susceptible, infected = susceptible - new, infected + new - gone
+    return 1 - susceptible / people
+
+
+def test_it_is_far_quieter_on_counts():
+    fitted, plain = (gradients(epidemic, rule, 12, n=400) for rule in (FittedScore, gengs.RLOO))
+    assert fitted.var() < plain.var() / 50
+
+
+def test_it_never_harms_much():
+    """A rare step, which no linear feature predicts."""
+
+    def simulate(t, n):
+        return (epidemic(t, n) > 0.34).double()
+
+    fitted, plain = (gradients(simulate, rule, 40, n=100) for rule in (FittedScore, gengs.RLOO))
+    assert fitted.var() < 1.6 * plain.var()
+
+
+def test_below_a_few_dozen_replicates_it_is_rloo():
+    fitted, plain = (gradients(epidemic, rule, 2, n=20) for rule in (FittedScore, gengs.RLOO))
+    torch.testing.assert_close(fitted, plain)
+
+
+def test_costs_that_arrive_over_time():
+    """E of the sum of four counts with growing rates: 10 t."""
+    found = []
+    for seed in range(60):
+        torch.manual_seed(seed)
+        t = torch.tensor(T, dtype=torch.float64, requires_grad=True)
+        with differentiable(by=FittedScore()) as program:
+            for k in range(1, 5):
+                program.cost(torch.poisson(k * t.expand(100)))
+        found += torch.autograd.grad(program.loss().mean(), t)
+    found = torch.stack(found)
+    assert abs(z_of(found, 10.0)) < 5 and found.std() < 0.5
+
+
+def test_several_losses_of_a_block_do_not_learn_from_each_other():
+    """The second cost is fitted without what the first one has seen of the same draws."""
+    found = []
+    for seed in range(200):
+        torch.manual_seed(seed)
+        t = torch.tensor(T, dtype=torch.float64, requires_grad=True)
+        with differentiable(by=FittedScore(memory=0.9)) as program:
+            cost = stepped(t, 40)
+        program.loss(cost)
+        found += torch.autograd.grad(program.loss(cost).mean(), t)
+    assert abs(z_of(torch.stack(found), exact_gradient(exact_of_stepped))) < 5
+
+
+def test_words():
+    with pytest.raises(ValueError, match="memory"):
+        FittedScore(memory=1.0)
+    assert repr(FittedScore()) == "FittedScore()" and "0.5" in repr(FittedScore(memory=0.5))
