@@ -113,7 +113,7 @@ def train(task: str, method: str, seed: int, steps: int, data: dict[str, Tensor]
         logits = model.logits(x)
         if method == "RLOO(2)":
             law = gengs.Subset(model.k, logits=logits)
-            loss = gengs.RLOO(2).expect(lambda z, x=x, y=y: model.cost(z, x, y)[0], law).mean()
+            loss = gengs.RLOO(2).expect(lambda z: model.cost(z, x, y)[0], law).mean()  # noqa: B023
         else:
             loss = model.cost(DRAWS[method](logits, model.k).unsqueeze(0), x, y)[0].mean()
         optimiser.zero_grad()

@@ -53,6 +53,10 @@ class NVIL(Estimator):
     or else the law's own mean.
     """
 
+    mean: Tensor
+    variance: Tensor
+    calls: Tensor
+
     paper_name = "NVIL"
     learns = True
     vmaps = False

@@ -15,6 +15,7 @@ __all__ = [
     "inside_vmap",
     "inspectable",
     "is_eager",
+    "is_traced",
     "not_finite",
     "product",
     "require_finite",
@@ -38,13 +39,18 @@ from torch.types import _size
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 
 
+def is_traced() -> bool:
+    """Whether ``torch.compile`` or ``torch.jit.trace`` is reading this code."""
+    return torch.compiler.is_compiling() or bool(torch.jit.is_tracing())  # type: ignore[attr-defined]
+
+
 def validates(validate_args: bool | None) -> bool:
     """Whether to check arguments: what the caller says, else torch's default.
 
     The first ``torch.compile`` of a process sets that default to False for everybody, which is no
     word of the user's: from then on only ``validate_args=False`` switches checks off.
     """
-    if torch.compiler.is_compiling():  # there are no values to look at
+    if is_traced():  # there are no values to look at
         return False
     if validate_args is not None:
         return validate_args
@@ -73,7 +79,7 @@ def tensors_of(law: Distribution) -> Iterator[tuple[Distribution, str, Tensor]]:
 
 def inspectable(*tensors: Tensor) -> bool:
     """Whether the values of all ``tensors`` can be read by Python right now."""
-    if torch.compiler.is_compiling():
+    if is_traced():
         return False
     return not any(tensor.is_meta or _is_wrapped(tensor) for tensor in tensors)
 
