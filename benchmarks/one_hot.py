@@ -16,7 +16,7 @@ from torch.distributions import OneHotCategorical
 from torch.nn.functional import gumbel_softmax
 
 import gengs
-from benchmarks.timing import machine, medians, verdict
+from benchmarks.timing import aim, machine, medians
 
 ROWS = 2048  # 64 positions of 32 examples
 ROUNDS = 12
@@ -74,11 +74,11 @@ def main() -> None:
         ]
         print(f"| `{name}` | {' | '.join(cells)} | {memory[name]:.1f} |")
     ratio = times[SIZES[-1]]["rsample(OneHot)"] / times[SIZES[-1]][TORCH]
-    print(f"\ntime of the default, in units of torch's: {ratio:.2f}, {verdict(ratio, 1.1, False)}")
+    print(f"\ntime of the default, in units of torch's: {ratio:.2f}, {aim(1.1, False)}")
     more = memory["rsample(OneHot)"] / memory[TORCH]
-    print(f"its memory, in units of torch's: {more:.2f}, {verdict(more, 1.0, False)}")
+    print(f"its memory, in units of torch's: {more:.2f}, {aim(1.0, False)}")
     rao = times[SIZES[-1]]["GumbelRao(0.5)"] / times[SIZES[-1]][TORCH]
-    print(f"Gumbel-Rao, ten draws of noise: {rao:.2f}, {verdict(rao, 3.0, False)}")
+    print(f"Gumbel-Rao, ten draws of noise: {rao:.2f}, {aim(3.0, False)}")
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ class CountVAE(lightning.LightningModule):
         self.estimator = gengs.GenGS(self.temperature)
 
     def loss(self, x):
-        q = gengs.truncate(Poisson(self.encoder(x).clamp(-6, 3).exp()), self.level)
+        q = gengs.truncate(Poisson(self.encoder(x).clamp(-6, 2).exp()), self.level)
         prior = gengs.truncate(Poisson(torch.full((), 2.0, device=x.device)), self.level)
 
         def cost(z):  # (S, B, latents) to (S, B)

@@ -62,9 +62,12 @@ def python(wheel, tmp_path_factory):
     return python
 
 
-def test_the_lowest_torch_that_is_allowed_is_the_one_of_these_tests():
+def test_the_lowest_torch_that_is_allowed_is_tested():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     (lowest,) = (d.removeprefix("torch>=") for d in project["dependencies"])
+    assert f" torch=={lowest}." in (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    extra = project["optional-dependencies"]["apps"]
+    (lowest,) = (d.removeprefix("torch>=") for d in extra if d.startswith("torch>="))
     assert f"\ntorch=={lowest}." in (ROOT / "constraints.txt").read_text()
 
 

@@ -14,7 +14,7 @@ import gengs
 PAGE = Path(__file__).parents[2] / "docs" / "migration.md"
 # not packages that the tests can install, or not Python, or a loop of several lines
 BY_HAND = ("storch.", "log_rate", ".apply(", "derivative_estimate", "stochastic_triple")
-BY_HAND += ("log_probs",)
+BY_HAND += ("log_probs", "simple.Layer", "neuralsort(", "torchsort.", "tfp.")
 
 
 def rows():

@@ -54,7 +54,7 @@ def test_measure_prints_json_and_draws(tmp_path):
         (["--law", "poisson(open('x'))"], "literal arguments"),
         (["--law", "poisson('x')"], "expected numbers"),
         (["--estimators", "RLO(4)"], "did you mean"),
-        (["--estimators", "RLOO(0)"], "positive integer"),
+        (["--estimators", "RLOO(0)"], "an integer of at least 2"),
         (["--estimators", "RLOO(sample=3)"], "does not take"),
         (["--law", "poisson(1e20)"], "beyond 16,777,216"),
         (["--law", "poisson(1e12)"], "beyond 16,777,216"),

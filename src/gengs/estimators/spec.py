@@ -93,7 +93,8 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
         ) from None
     if not parameters:  # made of its numbers: scores for so many elements
         parameters = {"logits": law.logits}  # type: ignore[attr-defined]
-    if not law.event_shape and _largest(law) >= _LARGEST:
+    finite = all(bool(value.isfinite().all()) for value in tensors.values())  # 1e308 in 32 bits
+    if not law.event_shape and not (finite and _largest(law) < _LARGEST):
         raise ValueError(
             f"the values of {_shown(text)} go beyond {_LARGEST:,}: above it, 32-bit numbers no "
             "longer tell one count from the next."
@@ -106,8 +107,11 @@ _LARGEST = 2**24
 
 def _largest(law: Distribution) -> float:
     """About the largest value that will be drawn."""
-    centre, spread = law_of(law).centre_and_spread()
-    return float((centre + 10 * spread).max())
+    try:
+        return float((law.mean + 10 * law.stddev).detach())  # a categorical has NaN
+    except NotImplementedError:
+        centre, spread = law_of(law).centre_and_spread()
+        return float((centre + 10 * spread).max())
 
 
 def _shown(text: str) -> str:

@@ -144,16 +144,6 @@ class MultinomialLaw(Law):
             return attach_counts(z, n, logits=inner.logits)
         return attach_counts(z, n, probs=inner.probs)
 
-    def rsample(
-        self, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
-    ) -> Tensor:
-        if antithetic:
-            raise TypeError(
-                "antithetic draws need an order of the outcomes, and the counts of a Multinomial "
-                "have none; draw independent ones."
-            )
-        return self.attach(self.draw(shape))
-
     def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
         probs, log_p = multinomial_probs(self.q)
         given = probs if was_given(self.q._categorical, "probs") else None

@@ -33,7 +33,7 @@ class TopicDefaults:
     topic_penalty: float = 1.0
     batch_size: int = 64
     learning_rate: float = 2e-3
-    epochs: int = 12  # of 20 Newsgroups, as default_passes has them
+    epochs: int = 12  # of gengs nvpdef, which does not start from NMF
 
 
 DEFAULTS = TopicDefaults()

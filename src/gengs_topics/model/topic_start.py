@@ -1,76 +1,105 @@
-r"""Where the topics of a fit start: at those of a non-negative factorisation of tf-idf.
+r"""Where a fit starts: at the topics of a non-negative factorisation of tf-idf (NMF).
 
-NMF finds themes in a moment, and a network that starts from them needs a fraction of the steps. Its
-topics are turned into word distributions :math:`P_k`, the mean frequencies of the documents that
-have them, and latent k starts as the direction that leads there from the unigram distribution u,
+NMF finds themes in a moment. A network that starts from them needs half of the steps. Each of NMF's topics becomes a
+distribution :math:`P_k` of words, the mean frequencies in the documents that have it, and latent k
+starts as the direction that leads there from the words' frequencies u,
 
 .. math:: R_{kw} = \frac{1}{3 \sqrt\lambda} \log \frac{(P_{kw} + u_w) / 2}{u_w},
 
-so that a document with an intensity of three deviations above the prior's mean has the words of the
-topic. The mixture with u bounds the entries.
+so that a document whose intensity is three deviations above the prior's mean has the words of the
+topic. (The mixture with u bounds the entries.)
 
-**Near-copies share a vote.** The best factorisation of a hundred texts, 24 of which are one licence,
-spends a topic on these 24. Each document counts for :math:`1 / \sum_e \cos(d, e)^6`: 24 copies
-count like one text, and texts of one theme, whose cosines are far below one, count fully.
+**The encoder** starts from the slope of a document's log-likelihood in each latent, where all are
+at the prior's mean: :math:`\sum_w x_w (R_{kw} - E_u[R_k])`, with log(1 + x) for x. Its first
+features are these, standardised, and the posteriors' means follow them. That is for few documents
+(up to a thousand), which make few steps. Many have the time to find better directions
+(:mod:`.varimax`), and complete documents better without.
+
+**Near-copies share a vote.** The best factorisation of a hundred texts, 24 of which are one and the
+same licence, spends a topic on these. A document counts for :math:`1 / \sum_e \cos(d, e)^6`: 24
+copies count like one text, and texts of one theme, whose cosines are well below one, count fully.
 
 References:
     | Learning the parts of objects by non-negative matrix factorization (Lee & Seung, 1999)
 """
 
-__all__ = ["start_topics", "theme_words"]
+__all__ = ["FEW", "start_topics", "theme_words"]
 
-import os
 import warnings
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 import torch
+from scipy.sparse import csr_array, diags_array
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfTransformer
+from torch import Tensor, nn
+
+from .bag_encoder import BagLinear
+from .topic_network import TopicNetwork
 
 _DOCUMENTS = 4_000
 """At most so many are looked at, spread evenly over the corpus."""
-_ITERATIONS, _STARTS = 40, 2
+FEW = 1_000
+"""Up to so many documents, the encoder starts from NMF too, topics keep their directions, and of
+two factorisations, from different starts, the better one is taken."""
+_ITERATIONS = 40
 _ALIKE = 6
-_STRONG = float(os.environ.get("GS_STRONG", 3.0))
+_STRONG = 3.0
+_GAIN = 0.8
+"""A standardised score of one moves a posterior's mean by about one deviation of the prior."""
+
+
+@torch.no_grad()
+def start_topics(network: TopicNetwork, counts: Any, seed: int) -> None:
+    """Let the topics of a new network start from those of an NMF.
+
+    Args:
+        network: With a decoder whose bias are the words' log-frequencies.
+        counts: Documents, a SciPy matrix by rows or a corpus.
+        seed: Of NMF.
+    """
+    rows = np.arange(counts.shape[0])[:: -(-counts.shape[0] // _DOCUMENTS)]
+    documents = csr_array(getattr(counts, "counts", counts)[rows], dtype=np.float64)
+    documents = documents[np.diff(documents.indptr) > 0]
+    weight, unigram = network.decoder.weight, network.decoder.bias.softmax(-1)
+    if min(documents.shape) < 2:
+        return
+    words = torch.from_numpy(theme_words(documents, len(weight), seed)).to(weight)
+    found = ((words + unigram) / 2 / unigram).log() / (_STRONG * network.decoder.scale)
+    weight[: len(found)] = found
+    if counts.shape[0] <= FEW:
+        _start_encoder(network, documents, found - (found @ unigram).unsqueeze(-1))
 
 
 def theme_words(documents: Any, topics: int, seed: int) -> Any:
-    """The words' frequencies in each of so many themes, ``(K, V)``; fewer where there are fewer.
+    """The words' frequencies in each of so many themes, ``(K, V)``; fewer in very few documents.
 
     Args:
-        documents: Counts, a SciPy matrix by rows.
+        documents: Counts, a SciPy matrix by rows, none of which is empty.
         topics: How many themes to look for.
-        seed: Of the random starts.
+        seed: Of random numbers.
     """
-    counts = scipy.sparse.csr_array(documents, dtype=np.float64)
-    counts = counts[np.diff(counts.indptr) > 0]
-    topics = min(topics, *counts.shape)
-    weights = scipy.sparse.csr_array(TfidfTransformer(sublinear_tf=True).fit_transform(counts))
-    votes = 1 / _sums_of_cosines(weights)
-    voting = scipy.sparse.diags_array(np.sqrt(votes / votes.mean())) @ weights
-    best, found = np.inf, None
-    for start in range(_STARTS if counts.shape[0] < 1000 else 1):
-        nmf = NMF(
-            topics, init="random" if start else "nndsvda", random_state=seed, max_iter=_ITERATIONS
-        )
+    weights = csr_array(TfidfTransformer(sublinear_tf=True).fit_transform(documents))
+    votes = 1 / _copies(weights)
+    voting = diags_array(np.sqrt(votes / votes.mean())) @ weights
+    found = []
+    for start in ("nndsvda", "random")[: 1 + (len(votes) <= FEW)]:
+        size = min(topics, *weights.shape)
+        nmf = NMF(size, init=start, random_state=seed, max_iter=_ITERATIONS)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            nmf.fit(voting)
-        if nmf.reconstruction_err_ < best:
-            best, found = nmf.reconstruction_err_, nmf
-    theta = found.transform(weights)  # (M, K)
-    theta = theta / np.maximum(theta.sum(1, keepdims=True), 1e-12)
-    theta = theta**2
-    lengths = np.asarray(counts.sum(1)).ravel()
-    shares = scipy.sparse.diags_array(1 / lengths) @ counts
-    words = (shares.T @ (theta * votes[:, None])).T
+            warnings.simplefilter("ignore", ConvergenceWarning)  # this is but a start
+            found.append(nmf.fit(voting))
+    best = min(found, key=lambda nmf: float(nmf.reconstruction_err_))
+    shares = best.transform(weights)  # (M, K)
+    shares = np.square(shares / np.maximum(shares.sum(1, keepdims=True), 1e-12))
+    frequencies = diags_array(1 / np.asarray(documents.sum(1)).ravel()) @ documents
+    words = (frequencies.T @ (shares * votes[:, None])).T
     return words / np.maximum(words.sum(1, keepdims=True), 1e-12)
 
 
-def _sums_of_cosines(rows: Any) -> Any:
+def _copies(rows: Any) -> Any:
     """How many documents like it each has, itself included, by high powers of cosines."""
     found = []
     for start in range(0, rows.shape[0], 500):
@@ -80,12 +109,27 @@ def _sums_of_cosines(rows: Any) -> Any:
     return np.maximum(np.concatenate(found), 1.0)
 
 
-@torch.no_grad()
-def start_topics(network: Any, counts: Any, seed: int) -> None:
-    """Let the topics of a new network start from those of an NMF."""
-    rows = np.arange(counts.shape[0])[:: -(-counts.shape[0] // _DOCUMENTS)]
-    documents = scipy.sparse.csr_array(getattr(counts, "counts", counts)[rows])
-    weight, unigram = network.decoder.weight, network.decoder.bias.softmax(-1)
-    words = torch.from_numpy(theme_words(documents, len(weight), seed)).to(weight)
-    found = ((words + unigram) / 2 / unigram).log() / (_STRONG * network.decoder.scale)
-    weight[: len(found)] = found
+def _start_encoder(network: TopicNetwork, documents: Any, slopes: Tensor) -> None:
+    """Let the first features be the documents' scores by ``slopes`` ``(K, V)``, and means follow.
+
+    Not where features are made by several layers, or means are not linear in them.
+    """
+    first, *rest = network.encoder.layers
+    rows = network.rows_of_means()
+    if not isinstance(first, BagLinear) or rows is None or network.depth > 1:
+        return
+    if any(isinstance(layer, (nn.Linear, nn.BatchNorm1d)) for layer in rest):
+        return
+    count = min(len(slopes), len(first.bias))
+    scores = slopes[:count].T  # (V, K)
+    seen = torch.from_numpy(np.log1p(documents) @ scores.double().cpu().numpy()).to(scores)
+    mean, spread = seen.mean(0), seen.std(0).clamp_min(1e-6)
+    first.weight[:, :count] = scores / spread
+    first.bias[:count] = 1 - mean / spread  # around one, where a rectifier is linear
+    each = torch.arange(count)
+    for parameter, part in rows:
+        view = part(parameter)  # (D, H), or (D,) of a bias
+        if view.dim() > 1:
+            view[each, each] = _GAIN
+        else:
+            view[each] = -_GAIN

@@ -155,9 +155,7 @@ class VarimaxRotation:
     def step(self) -> None:
         """One training step is done."""
         self.done += 1
-        import os
-
-        if self.done == self.at and os.environ.get("GS_TURN", "1") == "1":
+        if self.done == self.at:
             rotate_topics(self.model, self.optimizer)
 
     def state_dict(self) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Every record against enumeration: the mid rule and the differences, in every parameter."""
 
 import pytest
+import scipy.stats
 import torch
 from laws import LAWS
 from torch.distributions import Poisson
@@ -46,3 +47,31 @@ def test_names_on_the_command_line_are_used_once():
 def test_only_distributions_are_registered():
     with pytest.raises(TypeError, match="register expects classes of distributions, but got 3"):
         gengs.register(3)(gengs.Law)
+
+
+@pytest.mark.parametrize(
+    "q",
+    [
+        torch.distributions.Multinomial(3, torch.ones(3)),
+        gengs.Subset(2, logits=torch.zeros(4)),
+        gengs.PlackettLuce(logits=torch.zeros(4)),
+    ],
+    ids=lambda q: type(q).__name__,
+)
+def test_vectors_have_no_antithetic_draws(q):
+    with pytest.raises(TypeError, match=f"{type(q).__name__} have none; draw independent"):
+        gengs.rsample(q, (2,), antithetic=True)
+
+
+@pytest.mark.parametrize("law", [law for law in LAWS if law.scipy], ids=lambda law: law.name)
+def test_quantiles_are_scipys(law):
+    u = torch.linspace(0.003, 0.997, 41, dtype=torch.float64)
+    record = gengs.law_of(law.build(*law.tensors(torch.float64)))
+    assert torch.equal(record.quantile(u), torch.from_numpy(law.reference.ppf(u.numpy())))
+
+
+def test_quantiles_of_a_heavy_tail():
+    r, p = torch.tensor(0.01, dtype=torch.float64), torch.tensor(0.99, dtype=torch.float64)
+    u = torch.tensor([0.5, 0.97, 0.999, 1 - 1e-9], dtype=torch.float64)
+    found = gengs.law_of(torch.distributions.NegativeBinomial(r, p)).quantile(u)
+    assert torch.equal(found, torch.from_numpy(scipy.stats.nbinom(0.01, 0.01).ppf(u.numpy())))

@@ -197,6 +197,11 @@ def test_logits_beyond_any_weight():
         assert q.log_partition == theta[:k].sum() and q.entropy() == 0
 
 
+def test_nothing_to_choose_from_and_nothing_chosen():
+    q = gengs.Subset(0, logits=torch.full((3,), -torch.inf))
+    assert q.sample().tolist() == q.mean.tolist() == [0, 0, 0] and q.log_partition == 0
+
+
 def test_transforms_shapes_and_types():
     theta = torch.randn(3, 5)
 
