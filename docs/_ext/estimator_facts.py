@@ -6,6 +6,7 @@ from sphinx.util.docutils import SphinxDirective
 
 import gengs
 
+
 class Facts(SphinxDirective):
     """The facts of one estimator, as a table."""
 
