@@ -349,7 +349,7 @@ def test_the_last_facts_are_of_the_topics_that_are_active():
     records = [{"kind": "evaluation"}]
     found = finish(model, records, corpus).topics()
     active = [topic.coherence for topic in found if topic.note != "inactive"]
-    assert 0 < len(active) < 6
+    assert 0 < len(active) <= 6
     np.testing.assert_allclose(records[-1]["npmi"], np.mean(active), rtol=1e-5)
 
 

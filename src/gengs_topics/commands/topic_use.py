@@ -51,7 +51,9 @@ class TopicUse:
         """Look at documents: labels, sparse counts, intensities; their strongest topics."""
         lengths = torch.from_numpy(np.asarray(counts.sum(1)).ravel())
         strongest = strongest_topics(self.network, intensities, lengths)
-        first = np.array([risen[0][0] if risen else -1 for risen in strongest])
+        # what rises at all, so that hardly trained topics have examples, too
+        leading = strongest_topics(self.network, intensities, lengths, top=1, least=0.0)
+        first = np.array([risen[0][0] if risen else -1 for risen in leading])
         self.none += int((first < 0).sum())
         strength = strengths(self.network, intensities, lengths).numpy()
         for topic, columns in enumerate(self.columns):

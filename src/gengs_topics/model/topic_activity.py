@@ -183,10 +183,12 @@ def shares(network: TopicNetwork) -> Tensor:
 def strengths(network: TopicNetwork, intensities: Tensor, lengths: Tensor | None = None) -> Tensor:
     """How far each topic rises in documents above the active others, in deviations, ``(B, D)``.
 
-    Of inactive topics, and in documents without words (of no ``lengths``), it is minus infinity.
+    Of inactive topics (unless all are), and in documents without words (of no ``lengths``), it is
+    minus infinity.
     """
     rises = (intensities - network.usual) / network.decoder.scale
     active = torch.tensor([note != "inactive" for note in notes(network)], device=rises.device)
+    active = active | ~active.any()
     mean = rises[:, active].mean(-1, keepdim=True) if int(active.sum()) > 1 else 0.0
     found = (rises - mean).where(active, -torch.inf)
     return found if lengths is None else found.where(lengths.unsqueeze(-1) > 0, -torch.inf)

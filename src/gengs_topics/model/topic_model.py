@@ -10,8 +10,9 @@ r"""``gengs_topics.TopicModel``: deep Poisson topics with scikit-learn's interfa
     model.topics(vocabulary=vectorizer.get_feature_names_out())
     model.transform(counts)  # documents by topic intensities
 
-It starts from an NMF of the documents (:mod:`.topic_start`). Underneath is :class:`gengs_topics.NVPDEF`: each topic is a Poisson count, a network writes its
-posterior, and the gradient passes through exact draws by the mid-CDF estimator.
+Underneath is :class:`gengs_topics.NVPDEF`: each topic is a Poisson count, a network writes its
+posterior, and the gradient passes through exact draws by the mid-CDF estimator. It starts from an
+NMF of the documents (:mod:`.topic_start`).
 """
 
 __all__ = ["TopicModel"]
