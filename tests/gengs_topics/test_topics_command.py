@@ -264,7 +264,7 @@ def test_a_folder_of_text_files(tmp_path, capsys):
     moved.with_name("other.txt").write_bytes(b"sch\xf6n")
     for command in (["fit", letters, "-o", tmp_path / "new"], ["apply", out, letters]):
         said = fails(capsys, *command)
-        assert "other.txt is not utf-8 (byte 0xf6, place 4); give its `encoding`" in said
+        assert "other.txt is not utf-8 (byte 0xf6, place 4); give its --encoding" in said
 
 
 @pytest.mark.parametrize("form", ["npz", "feat"])

@@ -51,9 +51,7 @@ class TopicUse:
         """Look at documents: labels, sparse counts, intensities; their strongest topics."""
         lengths = torch.from_numpy(np.asarray(counts.sum(1)).ravel())
         strongest = strongest_topics(self.network, intensities, lengths)
-        # what rises at all, so that hardly trained topics have examples, too
-        leading = strongest_topics(self.network, intensities, lengths, top=1, least=0.0)
-        first = np.array([risen[0][0] if risen else -1 for risen in leading])
+        first = np.array([risen[0][0] if risen else -1 for risen in strongest])
         self.none += int((first < 0).sum())
         strength = strengths(self.network, intensities, lengths).numpy()
         for topic, columns in enumerate(self.columns):
