@@ -245,7 +245,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         return proportions_of(self.network_, *self._read(X)).float().numpy()
 
-    def strongest(self, X: Any, top: int = 3, least: float = LEAST) -> list[list[tuple[int, float]]]:
+    def strongest(
+        self, X: Any, top: int = 3, least: float = LEAST
+    ) -> list[list[tuple[int, float]]]:
         """For each document the topics that rise above the others in it, and by how much.
 
         A text without a theme has none (:mod:`.topic_activity`).
