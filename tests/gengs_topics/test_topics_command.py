@@ -264,7 +264,7 @@ def test_a_folder_of_text_files(tmp_path, capsys):
     moved.with_name("other.txt").write_bytes(b"sch\xf6n")
     for command in (["fit", letters, "-o", tmp_path / "new"], ["apply", out, letters]):
         said = fails(capsys, *command)
-        assert "other.txt is not utf-8 (byte 0xf6, place 4); give its `encoding`" in said
+        assert "other.txt is not utf-8 (byte 0xf6, place 4); give its --encoding" in said
 
 
 @pytest.mark.parametrize("form", ["npz", "feat"])
@@ -349,7 +349,7 @@ def test_the_last_facts_are_of_the_topics_that_are_active():
     records = [{"kind": "evaluation"}]
     found = finish(model, records, corpus).topics()
     active = [topic.coherence for topic in found if topic.note != "inactive"]
-    assert 0 < len(active) < 6
+    assert 0 < len(active) <= 6
     np.testing.assert_allclose(records[-1]["npmi"], np.mean(active), rtol=1e-5)
 
 

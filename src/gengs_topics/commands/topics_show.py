@@ -87,7 +87,8 @@ def _print(topics: list[dict[str, Any]], hierarchy: list[dict[str, Any]]) -> Non
     for name in ("topic", "share", "NPMI"):
         table.add_column(name, justify="right")
     table.add_column("words")
-    active = {k: topic for k, topic in enumerate(topics) if topic["note"] != "inactive"}
+    numbered = dict(enumerate(topics))
+    active = {k: topic for k, topic in numbered.items() if topic["note"] != "inactive"} or numbered
     for number, topic in active.items():
         # a Text is not markup, whatever the words hold
         words = Text(printable(", ".join(topic["words"])))
