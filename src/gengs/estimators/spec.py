@@ -1,4 +1,4 @@
-"""Laws and estimators by name, as people type them: ``poisson(3)``, ``GenGS(hard=True)``.
+"""Distributions and estimators by name, as people type them: ``poisson(3)``, ``GenGS(hard=True)``.
 
 Arguments are literals (numbers, strings, true/false); nothing is ever evaluated.
 """
@@ -60,7 +60,7 @@ def parse_estimator(text: str) -> Estimator:
 
 
 def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
-    """A torch law from its name and numbers, and its parameters, which require a gradient.
+    """A torch distribution from its name and numbers, and its parameters, which require a gradient.
 
     Example:
         >>> law, parameters = parse_law("negative-binomial(3, 0.5)")

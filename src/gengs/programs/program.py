@@ -106,7 +106,11 @@ class Program:
         if not self._around:
             self.mode.__enter__()
             weakref.finalize(self, self.mode.stop).atexit = False
-            self._watch_generators()
+            try:
+                self._watch_generators()
+            except BaseException:  # older versions of torch cannot, inside torch.func
+                self.__exit__(None, None, None)
+                raise
         return self
 
     def _watch_generators(self) -> None:

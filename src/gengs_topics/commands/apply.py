@@ -4,15 +4,14 @@
 it says how documents were split into words, so that later ones are split the same way.
 
 The table (``.csv``) has a row for each document: its number, its line, its name, how many of its
-words the model knows, its strongest topics (those that rise above their usual intensity; a text
+words the model knows, its strongest topics (those that rise above the others; a text
 without a theme has none), and its intensity, or proportion, of each topic. The array (``.npy``) has
-these alone. On the way, the documents in which each topic rises most are remembered, for people to
-read.
+these alone. What the documents use topics for is noted on the way (:mod:`.topic_use`).
 """
 
 from __future__ import annotations
 
-__all__ = ["Leading", "apply", "load_model", "save_model", "write_mixtures"]
+__all__ = ["apply", "load_model", "save_model", "write_mixtures"]
 
 import csv
 import json
@@ -31,24 +30,18 @@ from gengs_experiments.runs.atomic import temporary_name, write_atomically
 from gengs_experiments.runs.sanitise import printable, spreadsheet_cell
 
 from ..model.count_input import column_words
-from ..model.topic_activity import excess, proportions_of, strongest_topics
 from ..model.topic_model import TopicModel
 from ..text.counting import Tally, count_words, matrix
 from ..text.word_splitting import Split, Words, load_tokenizer
 from .option_names import by_option_names
 from .source import Label, label_of, open_source, words_of
+from .topic_use import TopicUse
 
 if TYPE_CHECKING:
     from .topics_command import TopicsApply
 
 _WEIGHTS, _TEXT = "model.safetensors", "text.json"
 _BATCH = 512
-_FIRST = 5  # documents to remember for each topic
-
-Leading = list[list[tuple[float, int, Label]]]
-"""For each topic the documents in which it rises most above its usual intensity: by how many
-deviations, the document's number and its label; most first."""
-
 
 Splitting = dict[str, Any]
 """How texts were split: ``least_letters`` and ``tokenizer``, both none for a file of counts."""
@@ -157,7 +150,7 @@ def write_mixtures(
     batches: Iterable[tuple[list[Label], Any]],
     paths: Iterable[Path],
     kind: Literal["intensities", "proportions"] = "intensities",
-) -> Leading:
+) -> TopicUse:
     """Write the topics of documents; a file appears when it is whole.
 
     Args:
@@ -166,8 +159,8 @@ def write_mixtures(
         paths: A ``.csv`` file, a ``.npy`` file, or both.
         kind: What to write of each topic.
     """
-    topics, network, done = int(model.n_components), model.network_, 0
-    leading: Leading = [[] for _ in range(topics)]
+    use = TopicUse(model.network_)
+    topics = len(use.documents)
     with ExitStack() as stack:
         files = {path.suffix: stack.enter_context(_appearing(path)) for path in paths}
         array, lines = files.get(".npy"), csv.writer(files[".csv"]) if ".csv" in files else None
@@ -178,26 +171,18 @@ def write_mixtures(
             lines.writerow(["document", "line", "name", "words", "strongest", *names])
         for labels, counts in batches:
             found = torch.from_numpy(model.transform(counts))  # (B, K)
-            shown = proportions_of(network, found) if kind == "proportions" else found
-            values = shown.numpy()
+            values = model.proportions(counts) if kind == "proportions" else found.numpy()
+            before, strongest = use.done, use.add(labels, counts, found)
             if lines is not None:
-                strongest = strongest_topics(network, found)
-                lines.writerows(_rows(done, labels, counts, strongest, values))
+                lines.writerows(_rows(before, labels, counts, strongest, values))
             if raw is not None:
                 raw.write(np.ascontiguousarray(values, np.float32).tobytes())
-            rises = np.where(np.diff(counts.indptr)[:, None] > 0, excess(network, found), -np.inf)
-            for topic, column in enumerate(rises.T):
-                rows = np.argsort(-column, kind="stable")[:_FIRST].tolist()
-                more = [(float(column[k]), done + k, labels[k]) for k in rows if column[k] > 0]
-                # of equals, the first ones
-                leading[topic] = sorted(leading[topic] + more, key=lambda one: -one[0])[:_FIRST]
-            done += len(labels)
-        if not done:
+        if not use.done:
             raise ValueError("expected documents, but there are none.")
         if array is not None and raw is not None:  # the header says how many there are
             raw.flush()
-            np.save(array, np.memmap(raw, np.float32, "r", shape=(done, topics)))
-    return leading
+            np.save(array, np.memmap(raw, np.float32, "r", shape=(use.done, topics)))
+    return use
 
 
 @contextmanager

@@ -55,12 +55,13 @@ class FitConfig:
     them, and of more if the word is not spread evenly."""
     size: int = 10_000
     """Keep at most this many words: those of the most documents."""
-    topics: int = DEFAULTS.topics
-    """The number of topics; those that are hardly used say so."""
+    topics: int | None = None
+    """The number of topics; those that are hardly used say so. By default three quarters of the
+    root of the number of documents, at most 50."""
     super_topics: tuple[int, ...] = ()
     """The sizes of the layers above the topics, the uppermost first."""
     epochs: int | None = None
-    """How often to go through the documents; by default 5 to 20 times, as a rule."""
+    """How often to go through the documents; by default 4 to 10 times, as a rule."""
     batch_size: int = DEFAULTS.batch_size
     """Documents in a step."""
     learning_rate: float = DEFAULTS.learning_rate
@@ -72,7 +73,8 @@ class FitConfig:
     hidden: tuple[int, ...] = DEFAULTS.hidden
     """The widths of the encoder's layers."""
     turn: bool = True
-    """Rotate the topics by varimax: each has few words, and each document few topics."""
+    """Rotate the topics of more than a thousand documents by varimax: each has few words, and each
+    document few topics."""
     words: Literal["urn", "multinomial"] = DEFAULTS.words
     """A Pólya urn, from which a word that has occurred is likelier to come again; or independent
     draws."""

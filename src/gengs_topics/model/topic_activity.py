@@ -7,8 +7,8 @@ Measured once training is done, on documents that the model was trained on:
   or more, the middle between the lowest and the highest tenth of them;
 - a document's *strength* of a topic is by how many deviations of the prior its intensity rises
   above the usual one, measured against the mean rise of all active topics in this document: of
-  themes that exclude each other, one falls where another rises. A document has a topic whose
-  strength is 0.1 or more; a text without a theme, or without a known word, has none;
+  themes that exclude each other, one falls where another rises. A document has the topics that
+  rise, at least half as far as the one that rises most; a text without a known word has none;
 - its *effect* :math:`\rho_k` is how much a unit of it moves the logits of the words, the standard
   deviation of the entries :math:`R_{kw}` over words w drawn from the bias;
 - its *share* is its part of what tells documents apart, :math:`\sigma_k^2 \rho_k^2` over the sum of
@@ -61,7 +61,7 @@ _DOCUMENTS = 20_000
 _MEMORY = 5_000
 """What ``partial_fit`` knew of the topics' words counts as much as so many documents."""
 _WORDS = 10
-LEAST, _NOISE = 0.1, 0.5
+_NOISE = 0.5
 _TENTHS = torch.tensor([0.1, 0.9])
 _LEAST_VARIANCE, _LEAST_SHARE, _LEAST_MARGIN = 0.01, 0.25, 0.08
 _IDLE = 0.1
@@ -183,10 +183,12 @@ def shares(network: TopicNetwork) -> Tensor:
 def strengths(network: TopicNetwork, intensities: Tensor, lengths: Tensor | None = None) -> Tensor:
     """How far each topic rises in documents above the active others, in deviations, ``(B, D)``.
 
-    Of inactive topics, and in documents without words (of no ``lengths``), it is minus infinity.
+    Of inactive topics (unless all are), and in documents without words (of no ``lengths``), it is
+    minus infinity.
     """
     rises = (intensities - network.usual) / network.decoder.scale
     active = torch.tensor([note != "inactive" for note in notes(network)], device=rises.device)
+    active = active | ~active.any()
     mean = rises[:, active].mean(-1, keepdim=True) if int(active.sum()) > 1 else 0.0
     found = (rises - mean).where(active, -torch.inf)
     return found if lengths is None else found.where(lengths.unsqueeze(-1) > 0, -torch.inf)
@@ -223,17 +225,20 @@ def strongest_topics(
     intensities: Tensor,
     lengths: Tensor | None = None,
     top: int = 3,
-    least: float = LEAST,
+    least: float = 0.0,
 ) -> list[list[tuple[int, float]]]:
-    """For each document the topics with a strength of at least ``least``, and their strengths.
+    """For each document its strongest topics, and their strengths.
 
-    Those come first whose rise does most to the words.
+    They rise above the others, by ``least`` at least and at least half as far as the one that rises
+    most. Those come first whose rise does most to the words.
     """
     above = strengths(network, intensities, lengths)
-    order = (above * _effects(network)).where(above >= least, -torch.inf)
-    topics = order.topk(min(top, above.shape[-1]), -1).indices
-    values = above.gather(-1, topics)
+    floor = (above.amax(-1, keepdim=True) / 2).clamp_min(max(least, 1e-6))
+    order = (above * _effects(network)).where(above >= floor, -torch.inf)
+    topics = order.topk(min(top, above.shape[-1]), -1)
+    values = above.gather(-1, topics.indices)
+    rows = zip(topics.indices.tolist(), values.tolist(), topics.values.tolist(), strict=True)
     return [
-        [(topic, value) for topic, value in zip(*row, strict=True) if value >= least]
-        for row in zip(topics.tolist(), values.tolist(), strict=True)
+        [(topic, value) for topic, value, rank in zip(*row, strict=True) if rank > -torch.inf]
+        for row in rows
     ]

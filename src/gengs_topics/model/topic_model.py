@@ -10,8 +10,9 @@ r"""``gengs_topics.TopicModel``: deep Poisson topics with scikit-learn's interfa
     model.topics(vocabulary=vectorizer.get_feature_names_out())
     model.transform(counts)  # documents by topic intensities
 
-It starts from an NMF of the documents (:mod:`.topic_start`). Underneath is :class:`gengs_topics.NVPDEF`: each topic is a Poisson count, a network writes its
-posterior, and the gradient passes through exact draws by the mid-CDF estimator.
+Underneath is :class:`gengs_topics.NVPDEF`: each topic is a Poisson count, a network writes its
+posterior, and the gradient passes through exact draws by the mid-CDF estimator. It starts from an
+NMF of the documents (:mod:`.topic_start`).
 """
 
 __all__ = ["TopicModel"]
@@ -37,7 +38,7 @@ from .document_weights import TopicWeights, starting_shares
 from .layers import PosteriorFamily
 from .nvpdef import NVPDEF, Stack
 from .refinement import fold_rng
-from .topic_activity import LEAST, measure_activity, notes, proportions_of, strongest_topics
+from .topic_activity import measure_activity, notes, proportions_of, strongest_topics
 from .topic_defaults import DEFAULTS
 from .topic_perplexity import completion, perplexity
 from .topic_settings import CONSTRAINTS, NETWORK, default_topics, settings_of
@@ -245,10 +246,10 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         return proportions_of(self.network_, *self._read(X)).float().numpy()
 
-    def strongest(self, X: Any, top: int = 3, least: float = LEAST) -> list[list[tuple[int, float]]]:
+    def strongest(self, X: Any, top: int = 3, least: float = 0.0) -> list[list[tuple[int, float]]]:
         """For each document the topics that rise above the others in it, and by how much.
 
-        A text without a theme has none (:mod:`.topic_activity`).
+        A text without a known word has none (:mod:`.topic_activity`).
 
         Args:
             X: Word counts.

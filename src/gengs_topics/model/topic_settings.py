@@ -14,13 +14,13 @@ from .layers import PosteriorFamily
 from .nvpdef import Stack
 from .word_decoder import WordLaw
 
-_STEPS, _LEAST_STEPS = 1100, 200
+_STEPS, _LEAST_STEPS = 500, 200
 
 
 def default_passes(batches: int) -> int:
     """How often to go through documents that make so many batches.
 
-    For about 1,100 steps, but 4 times at least and 10 times at most: more passes over few documents
+    For about 500 steps, but 4 times at least and 10 times at most: more passes over few documents
     make the encoder know them by heart. Very few documents are gone through more often, for 200
     steps, at most 50 times.
     """

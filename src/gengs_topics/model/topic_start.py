@@ -1,8 +1,8 @@
 r"""Where a fit starts: at the topics of a non-negative factorisation of tf-idf (NMF).
 
-NMF finds themes in a moment. A network that starts from them needs half of the steps. Each of NMF's topics becomes a
-distribution :math:`P_k` of words, the mean frequencies in the documents that have it, and latent k
-starts as the direction that leads there from the words' frequencies u,
+NMF finds themes in a moment. A network that starts from them needs half of the steps. Each of
+NMF's topics becomes a distribution :math:`P_k` of words, the mean frequencies in the documents that
+have it, and latent k starts as the direction that leads there from the words' frequencies u,
 
 .. math:: R_{kw} = \frac{1}{3 \sqrt\lambda} \log \frac{(P_{kw} + u_w) / 2}{u_w},
 
@@ -13,7 +13,8 @@ topic. (The mixture with u bounds the entries.)
 at the prior's mean: :math:`\sum_w x_w (R_{kw} - E_u[R_k])`, with log(1 + x) for x. Its first
 features are these, standardised, and the posteriors' means follow them. That is for few documents
 (up to a thousand), which make few steps. Many have the time to find better directions
-(:mod:`.varimax`), and complete documents better without.
+(:mod:`.varimax`), and complete documents better without; and short ones, of a dozen words, do not
+carry as many topics as one asks for.
 
 **Near-copies share a vote.** The best factorisation of a hundred texts, 24 of which are one and the
 same licence, spends a topic on these. A document counts for :math:`1 / \sum_e \cos(d, e)^6`: 24
@@ -37,6 +38,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from torch import Tensor, nn
 
 from .bag_encoder import BagLinear
+from .document_weights import SHORT, typical_length
 from .topic_network import TopicNetwork
 
 _DOCUMENTS = 4_000
@@ -69,7 +71,7 @@ def start_topics(network: TopicNetwork, counts: Any, seed: int) -> None:
     words = torch.from_numpy(theme_words(documents, len(weight), seed)).to(weight)
     found = ((words + unigram) / 2 / unigram).log() / (_STRONG * network.decoder.scale)
     weight[: len(found)] = found
-    if counts.shape[0] <= FEW:
+    if counts.shape[0] <= FEW and typical_length(counts) >= SHORT:
         _start_encoder(network, documents, found - (found @ unigram).unsqueeze(-1))
 
 
@@ -81,7 +83,8 @@ def theme_words(documents: Any, topics: int, seed: int) -> Any:
         topics: How many themes to look for.
         seed: Of random numbers.
     """
-    weights = csr_array(TfidfTransformer(sublinear_tf=True).fit_transform(documents))
+    whole = documents.ceil()  # a logarithm of weights below one would be negative
+    weights = csr_array(TfidfTransformer(sublinear_tf=True).fit_transform(whole))
     votes = 1 / _copies(weights)
     voting = diags_array(np.sqrt(votes / votes.mean())) @ weights
     found = []

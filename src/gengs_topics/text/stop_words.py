@@ -63,17 +63,18 @@ def languages_of(documents: Iterable[Iterable[str]]) -> list[str]:
             of_word.setdefault(word, []).append(language)
     found: Counter[str] = Counter()
     for document in documents:
-        shares: Counter[str] = Counter()
-        total = 0
-        for word in document:
-            total += 1
+        words = list(document)
+        shares: dict[str, float] = {}
+        seen: dict[str, set[str]] = {}
+        for word in words:
             languages = of_word.get(word, ())
             for language in languages:
-                shares[language] += 1 / len(languages)  # type: ignore[assignment]
-        if shares:
-            (language, share), *_ = shares.most_common(1)
-            if share >= _LEAST * total:
-                found[language] += 1
+                shares[language] = shares.get(language, 0.0) + 1 / len(languages)
+                seen.setdefault(language, set()).add(word)
+        # one word may be a stop word of any language
+        known = {name: share for name, share in shares.items() if len(seen[name]) > 1}
+        if known and max(known.values()) >= _LEAST * len(words):
+            found[max(known, key=known.__getitem__)] += 1
     return [name for name, n in found.most_common() if n >= _SPOKEN * found.total()]
 
 
