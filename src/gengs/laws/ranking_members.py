@@ -26,7 +26,7 @@ from ..numerics.gumbel import log_exponential
 from .ranking_swaps import least, not_twice, weights_of
 
 TIMES = 4
-"""How many arrival times are averaged over: one costs half of the variance at k = 3."""
+"""How many arrival times are averaged over: at k = 3, one has twice the variance of four."""
 
 
 def members_of(logits: Tensor, order: Tensor, times: int = TIMES) -> Tensor:
