@@ -107,11 +107,8 @@ _LARGEST = 2**24
 
 def _largest(law: Distribution) -> float:
     """About the largest value that will be drawn."""
-    try:
-        return float((law.mean + 10 * law.stddev).detach())  # a categorical has NaN
-    except NotImplementedError:
-        centre, spread = law_of(law).centre_and_spread()
-        return float((centre + 10 * spread).max())
+    centre, spread = law_of(law).centre_and_spread()
+    return float((centre + 10 * spread).max())
 
 
 def _shown(text: str) -> str:
