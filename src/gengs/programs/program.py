@@ -146,7 +146,9 @@ class Program:
         self, law: Distribution, plain: Plain, shape: torch.Size = torch.Size(), name: str = ""
     ) -> Tensor:
         """One draw, by the block's rule; the program calls it ``name``, or as the law is called."""
-        base, moves = base_of(law), depends_on_parameters(law)
+        base = base_of(law)
+        tensors = [t for _, _, t in tensors_of(base)]
+        moves = any(t.requires_grad for t in tensors) or depends_on_parameters(law)
         require_reverse_mode()
         rule = self.rule_for(type(base))
         if moves and rule.sees_through(base):
@@ -159,7 +161,7 @@ class Program:
             if not moves and (rule.fitted is not None or (rule.exact and not rule.scored)):
                 site.fitted = rule.fitted  # it adds noise that a control variate takes away
                 self.keep(site, law, z.clone())
-            self.mode.lost.drawn(site, [t for _, _, t in tensors_of(base)], moves)
+            self.mode.lost.drawn(site, tensors, moves)
             if not moves and is_continuous(law):
                 self.mode.noise.spoil(z)
             site.shape = tuple(z.shape)
@@ -175,6 +177,8 @@ class Program:
                 self.mode.saved.watch(tensor, site.rescue)
             if tensor.grad_fn is not None:
                 nodes.append(tensor.grad_fn)
+        if self.mode.saves:
+            self.mode.saved.watch(value, site.rescue)
         site.parameter_nodes = tuple(nodes)
 
     def threshold(self, rule: Any, law: Any, p: Tensor, success: Tensor) -> Site:
