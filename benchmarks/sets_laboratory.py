@@ -126,7 +126,7 @@ def membership(n: int, k: int, rows: int, seed: int) -> list[dict[str, Any]]:
         for gradients, face in zip(found.values(), faces, strict=True):
             gradients.append(torch.autograd.grad((face @ weights).sum(), each)[0].double())
     mean = torch.cat(found["averaged over orders"]).mean(0)
-    done = []
+    done: list[dict[str, Any]] = []
     for name, gradients in found.items():
         variance = float(torch.cat(gradients).var(0).sum() / mean.square().sum())
         done.append({"law": f"first {k} of {n}", "cost": "linear", "estimator": name})
