@@ -185,7 +185,8 @@ class Subset(Distribution):
     def _in(self, z: Tensor) -> Tensor:
         """The same for draws ``(*sample, *batch, n)``, as ``(n, S, *batch)``."""
         z = z.expand(torch.broadcast_shapes(z.shape, self.logits.shape))
-        z = z.reshape(-1, *self.batch_shape, self.event_shape[0]).movedim(-1, 0)
+        lead = z.shape[: z.dim() - self.logits.dim()].numel()
+        z = z.reshape(lead, *self.batch_shape, self.event_shape[0]).movedim(-1, 0)
         z = z.to(self.table.q.dtype)
         return torch.where(self._left_out, self._possible.unsqueeze(1).to(z.dtype) - z, z)
 

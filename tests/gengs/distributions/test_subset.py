@@ -253,3 +253,11 @@ def test_a_gradient_of_a_draw_is_not_differentiated_again():
 def test_bad_input_gets_a_sentence(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+def test_an_empty_batch_has_empty_draws():
+    logits = torch.zeros(0, 5, requires_grad=True)
+    z = gengs.rsample(gengs.Subset(2, logits=logits))
+    assert z.shape == (0, 5)
+    z.sum().backward()
+    assert logits.grad.shape == (0, 5)

@@ -137,6 +137,14 @@ CASES = {
 }
 
 TYPE_CASES = {
+    "a list as logits": (
+        lambda: gengs.OneHot([0.0, 1.0]),
+        r"a tensor as `logits`, but got list",
+    ),
+    "a number as a sample shape": (
+        lambda: gengs.rsample(POISSON, 2),
+        r"a shape, such as \(2,\), as `sample_shape`, but got 2",
+    ),
     "a continuous law": (
         lambda: gengs.truncate(Normal(0.0, 1.0), 5),
         r"PMF on integers, but Normal has support Real\(\)",
