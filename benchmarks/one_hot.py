@@ -19,7 +19,7 @@ import gengs
 from benchmarks.timing import aim, machine, medians
 
 ROWS = 2048  # 64 positions of 32 examples
-ROUNDS = 12
+ROUNDS = 8
 SIZES = (16, 128, 1024)
 TORCH = "F.gumbel_softmax(hard=True)"
 DRAWS: dict[str, Callable[[Tensor], Tensor]] = {

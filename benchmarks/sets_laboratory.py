@@ -112,6 +112,29 @@ def measure(
     return found
 
 
+def membership(n: int, k: int, rows: int, seed: int) -> list[dict[str, Any]]:
+    """The first k of an order as a set: given the order, and averaged over its orders."""
+    generator = torch.Generator().manual_seed(seed)
+    theta, weights = (torch.randn(n, generator=generator) for _ in range(2))
+    found: dict[str, list[Tensor]] = {"given the order": [], "averaged over orders": []}
+    torch.manual_seed(seed)
+    for _ in range(0, rows, 50):
+        each = theta.expand(50, n).clone().requires_grad_()
+        law = gengs.PlackettLuce(each, k)
+        order = law.sample_order()
+        faces = law.matrix(order).sum(-2), law.members(order)
+        for gradients, face in zip(found.values(), faces, strict=True):
+            gradients.append(torch.autograd.grad((face @ weights).sum(), each)[0].double())
+    mean = torch.cat(found["averaged over orders"]).mean(0)
+    done: list[dict[str, Any]] = []
+    for name, gradients in found.items():
+        variance = float(torch.cat(gradients).var(0).sum() / mean.square().sum())
+        done.append({"law": f"first {k} of {n}", "cost": "linear", "estimator": name})
+        done[-1] |= {"variance": variance}
+        print(f"first {k} of {n:5d} linear {name:24s} variance {variance:.3g}", flush=True)
+    return done
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--out", type=Path, default=None)
@@ -119,6 +142,8 @@ def main() -> None:
     config = parser.parse_args()
     torch.set_num_threads(1)
     rows = []
+    for n, k in ((10, 3), (100, 10), (784, 50)):
+        rows += membership(n, k, 1000, config.seed)
     for n, k, many in SUBSETS:
         theta = torch.randn(n, generator=torch.Generator().manual_seed(config.seed))
         costs = subset_costs(n, config.seed + 1)

@@ -1,6 +1,6 @@
 """One estimator, one file, one formula, one reference.
 
-Every estimator answers the same call, ``expect(cost, q)``. The tests, the README's table and the
+Every estimator answers the same call, ``expect(cost, q)``. The tests, the table in the docs and the
 command line enumerate :data:`ALL`: a new estimator is tested, documented and listed the moment it
 stands here. ``ALL`` and the base class ``Pathwise`` are names of this module only; what ``__all__``
 lists is at the top of the package too.

@@ -59,7 +59,7 @@ class GumbelRao(Pathwise):
     """
 
     paper_name = "Gumbel-Rao"
-    needs = "any law, as a table of atoms"
+    needs = "any distribution, as a table of atoms"
     year = 2021
     always_shown = ("temperature", "inner")
     reference = "Paulus et al., Rao-Blackwellizing the Straight-Through Gumbel-Softmax"

@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from ..numerics.tracing import inside_transform
-from .base import Estimator, attach, train_beside
+from .base import Estimator, add_auxiliary_loss, attach
 from .checked_cost import CheckedCost
 from .factors import Factors
 
@@ -102,7 +102,7 @@ class NVIL(Estimator):
         result = attach(f.mean(0), score.mean(0))
         if self.baseline is None:
             return result
-        return train_beside(result, (rest - c).square().mean(0))
+        return add_auxiliary_loss(result, (rest - c).square().mean(0))
 
     def _predict(self, baseline: nn.Module, factors: Factors) -> Tensor:
         batch, context = factors.batch, factors.context

@@ -1,4 +1,4 @@
-"""Laws and estimators by name, as people type them: ``poisson(3)``, ``GenGS(hard=True)``.
+"""Distributions and estimators by name, as people type them: ``poisson(3)``, ``GenGS(hard=True)``.
 
 Arguments are literals (numbers, strings, true/false); nothing is ever evaluated.
 """
@@ -60,7 +60,7 @@ def parse_estimator(text: str) -> Estimator:
 
 
 def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
-    """A torch law from its name and numbers, and its parameters, which require a gradient.
+    """A torch distribution from its name and numbers, and its parameters, which require a gradient.
 
     Example:
         >>> law, parameters = parse_law("negative-binomial(3, 0.5)")
@@ -107,11 +107,8 @@ _LARGEST = 2**24
 
 def _largest(law: Distribution) -> float:
     """About the largest value that will be drawn."""
-    try:
-        return float((law.mean + 10 * law.stddev).detach())  # a categorical has NaN
-    except NotImplementedError:
-        centre, spread = law_of(law).centre_and_spread()
-        return float((centre + 10 * spread).max())
+    centre, spread = law_of(law).centre_and_spread()
+    return float((centre + 10 * spread).max())
 
 
 def _shown(text: str) -> str:

@@ -1,4 +1,4 @@
-r"""Laws for Pyro's models and guides, whose draws carry a gradient.
+r"""Distributions for Pyro's models and guides, whose draws carry a gradient.
 
 Pyro trains a discrete guide by the score function, or enumerates it. With the laws of this module a
 guide's discrete draw is differentiable instead, so that SVI takes the pathwise gradient:
@@ -57,7 +57,7 @@ from ..numerics.tracing import validates
 
 
 class PyroFinite(CoreFinite, TorchDistributionMixin):  # type: ignore[misc]
-    """:class:`gengs.Finite`, with what Pyro asks of a law."""
+    """:class:`gengs.Finite`, with what Pyro asks of a distribution."""
 
     event_dim: int = 0  # an attribute of the law itself; Pyro's is a read-only property
 
@@ -77,7 +77,7 @@ class PyroFinite(CoreFinite, TorchDistributionMixin):  # type: ignore[misc]
 
 
 class PyroTruncated(Truncated, TorchDistributionMixin):  # type: ignore[misc]
-    """:class:`gengs.Truncated`, with what Pyro asks of a law."""
+    """:class:`gengs.Truncated`, with what Pyro asks of a distribution."""
 
     event_dim: int = 0
 
@@ -91,7 +91,7 @@ register(PyroFinite, PyroTruncated)(FiniteLaw)
 def truncate(
     law: Distribution, level: int | None = None, **rule: Any
 ) -> PyroFinite | PyroTruncated:
-    """:func:`gengs.truncate`, whose result Pyro takes; the law may be one of Pyro's own.
+    """:func:`gengs.truncate`, whose result Pyro takes; the distribution may be one of Pyro's own.
 
     Example:
         >>> from pyro.distributions import Poisson
@@ -109,7 +109,7 @@ Finite = PyroFinite
 
 
 class MidCDFLaw(TorchDistribution):
-    """A discrete law whose exact draws move with its parameters.
+    """A discrete distribution whose exact draws move with its parameters.
 
     Args:
         law: Any discrete law, as for :func:`gengs.rsample`: a count family, a multinomial, one of
@@ -143,8 +143,8 @@ class MidCDFLaw(TorchDistribution):
             raise TypeError(f"MidCDFLaw expects a distribution, but got {type(law).__name__}.")
         if isinstance(law, Independent):
             raise TypeError(
-                "MidCDFLaw expects the law of one draw, but got an Independent one of event shape "
-                f"{tuple(law.event_shape)}; call .to_event() on the result instead."
+                "MidCDFLaw expects the distribution of one draw, but got an Independent of event "
+                f"shape {tuple(law.event_shape)}; call .to_event() on the result instead."
             )
         self.law, self.by = law, by
         super().__init__(law.batch_shape, law.event_shape, validate_args=False)
@@ -153,7 +153,7 @@ class MidCDFLaw(TorchDistribution):
 
     @constraints.dependent_property(is_discrete=True)
     def support(self) -> constraints.Constraint | None:
-        """That of the law."""
+        """That of the distribution."""
         return self.law.support
 
     def rsample(self, sample_shape: _size = torch.Size()) -> Tensor:
@@ -189,7 +189,7 @@ class MidCDFLaw(TorchDistribution):
 
 
 def _as(kind: type[Any], law: Distribution) -> Any:
-    """A law of another class with the same tensors: nothing is computed anew."""
+    """A distribution of another class with the same tensors: nothing is computed anew."""
     result = object.__new__(kind)
     result.__dict__.update(vars(law))
     return result
@@ -208,7 +208,7 @@ def _honest(log_prob: Tensor, value: Tensor, law: Distribution) -> Tensor:
     def refuse(_: Tensor) -> None:
         raise RuntimeError(
             f"the log-probability of a table of atoms ({type(law).__name__}) has no derivative "
-            "along the value; use TraceMeanField_ELBO, which takes the divergence from both laws, "
+            "along the value; use TraceMeanField_ELBO, which takes the divergence of both, "
             "in place of Trace_ELBO."
         )
 

@@ -76,7 +76,7 @@ def measure(
     """
     parameters = leaves_of(q)
     if not parameters:
-        raise ValueError("measure expects a law `q` built from tensors that require a gradient.")
+        raise ValueError("measure expects a `q` built from tensors that require a gradient.")
     if gradients < 2:
         raise ValueError(f"measure expects at least two `gradients`, but got {gradients}.")
     with torch.random.fork_rng(devices=[]):

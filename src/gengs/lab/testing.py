@@ -1,4 +1,4 @@
-"""The conformance kit: run it on a law or an estimator of your own.
+"""The conformance kit: run it on a distribution or an estimator of your own.
 
     >>> from torch.distributions import Poisson
     >>> check_law(Poisson(torch.tensor([0.5, 3.0])))
@@ -55,7 +55,7 @@ LAWS: dict[str, Callable[[], Distribution]] = {
         logits=_parameter(0.1, -1.0, 0.6, 0.2, 0.9, 0.4, -0.3, 0.0, 1.2, -0.2, 0.1, 0.3).view(3, 4),
     ),
 }
-"""Laws of three factors each, in double precision, on which estimators are checked."""
+"""Distributions of three factors each, in double precision, on which estimators are checked."""
 
 
 def _network(z: Tensor) -> Tensor:
@@ -73,7 +73,7 @@ COSTS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def check_law(law: Distribution, *, draws: int = 100_000, false_alarm: float = 1e-6) -> None:
-    """Check that a discrete law can be truncated and drawn from consistently, and its gradients.
+    """Check the truncation, the draws and the gradients of a discrete distribution.
 
     Where a parameter requires a gradient, the mid rule and the differences of its record
     (:class:`gengs.Law`) are compared with enumeration.
@@ -218,7 +218,7 @@ def _check_words(estimator: Estimator) -> None:
             continue
         except TypeError:  # it declines the law itself
             return
-        raise AssertionError(f"{type(estimator).__name__} accepts a wrong cost without a word")
+        raise AssertionError(f"{type(estimator).__name__} silently accepts a wrong cost")
     try:
         estimator.expect(lambda z: (z.detach() > 1).to(z.dtype), q)
     except TypeError:

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .tracing import inside_transform
+
 Pull = Callable[..., Tensor]
 """From the draw's cotangent, the draw and all parameters to one parameter's cotangent."""
 
@@ -18,7 +20,9 @@ def attach_gradient(pulls: Sequence[Pull], z: Tensor, *parameters: Tensor) -> Te
     A pullback sees the draw *that is returned*, so that a second derivative sees both ways in which
     a slope depends on the parameters: directly, and through the draw.
     """
-    result: Tensor = _Attach.apply(tuple(pulls), z, *parameters)
+    # torch inspects the signature of a function with a setup_context at each call
+    function: Any = _Attach if inside_transform() else _EagerAttach
+    result: Tensor = function.apply(tuple(pulls), z, *parameters)
     return result
 
 
@@ -46,6 +50,17 @@ class _Attach(torch.autograd.Function):
             )
         ]
         return None, None, *gradients
+
+
+class _EagerAttach(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, pulls: tuple[Pull, ...], z: Tensor, *parameters: Tensor) -> Tensor:
+        output = z.clone()
+        ctx.pulls = pulls
+        ctx.save_for_backward(output, *parameters)
+        return output
+
+    backward = _Attach.backward
 
 
 def nonzero(x: Tensor) -> Tensor:

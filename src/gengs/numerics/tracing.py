@@ -1,9 +1,9 @@
 """Checks of tensor values, grouped into one host synchronisation, and when values can be read.
 
-On a GPU a look at data waits for all work before it; under ``torch.compile``, ``vmap`` and on the
-``meta`` device there are no numbers to look at. So nothing on the way from parameters to gradient
-looks: checks are grouped into one look (:func:`any_of`), made only where validation is on and the
-values can be read.
+On a GPU, reading data waits for all work before it (a host sync); under ``torch.compile``,
+``vmap`` and on the ``meta`` device there are no numbers to read. So nothing on the way from
+parameters to gradient is data-dependent: checks are grouped into one host sync (:func:`any_of`),
+made only where validation is on and the values can be read.
 
 This is the one file that uses torch's private C++ names.
 """
@@ -58,7 +58,7 @@ def validates(validate_args: bool | None) -> bool:
 
 
 def set_shapes(law: Distribution, batch: _size, event: _size, validate: bool) -> None:
-    """Torch's ``__init__`` of a law without its checks: ours allow -inf logits, and group looks."""
+    """Torch's ``__init__`` without its checks: ours allow -inf logits, and are grouped."""
     Distribution.__init__(law, torch.Size(batch), torch.Size(event), validate_args=False)
     law._validate_args = validate
 
@@ -69,7 +69,7 @@ def _dynamo_has_patched() -> bool:
 
 
 def tensors_of(law: Distribution) -> Iterator[tuple[Distribution, str, Tensor]]:
-    """The tensors a law holds, with owner and name; also those of the laws it is made of."""
+    """The tensors a distribution holds, with owner and name; also those of its components."""
     for name, value in vars(law).items():
         if isinstance(value, Tensor):
             yield law, name, value
@@ -120,7 +120,7 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def any_of(*flags: Tensor) -> bool:
-    """Whether any entry of any flag is true: one look for all of them; False where none can be."""
+    """Whether any entry of any flag is true: one host sync; False where none can be read."""
     if not inspectable(*flags):
         return False
     each = [flag.any() if flag.dim() else flag for flag in flags]

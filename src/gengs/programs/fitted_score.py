@@ -28,6 +28,8 @@ References:
     | Financial Engineering, 2003, section 4.1)
     | Q-Prop: Sample-Efficient Policy Gradient with An Off-Policy Critic (Gu et al., 2017),
     | https://arxiv.org/abs/1611.02247 (the same identity with a learned critic)
+    | Variance Reduction Techniques for Gradient Estimates in Reinforcement Learning (Greensmith,
+    | Bartlett and Baxter, 2004), https://www.jmlr.org/papers/v5/greensmith04a.html
     | Buy 4 REINFORCE Samples, Get a Baseline for Free! (Kool et al., 2019)
 """
 
@@ -249,12 +251,18 @@ class Increments:
     def _table(self) -> list[Tensor]:
         """Of each stream ``(R, J * K)``: the sum over time of features times increments."""
         found = []
+        self._spread: list[Tensor] = []  # (R, J * K): squares of what a feature should vary by
         for i, drift in enumerate(self._drift):
             total: Any = 0
+            spread: Any = 0
             for rows in self._chunks(i):
-                past = self._functions_of_past(i, rows) * drift[rows].unsqueeze(-1)
+                past = self._functions_of_past(i, rows)
+                mean = self.streams[i].mean.detach()[rows].abs().double().unsqueeze(-1)
+                spread = spread + (past.square() * mean).sum(0)
+                past = past * drift[rows].unsqueeze(-1)
                 total = total + torch.einsum("tk,trj->rjk", self._basis[i][rows], past)
             found.append(total.flatten(1))
+            self._spread.append(spread.repeat_interleave(self._basis[i].shape[1], 1))
         return found
 
     # ----------------------------------------------------------------------------------- fit
@@ -264,7 +272,12 @@ class Increments:
         x = torch.cat(self._features, 1)  # (R, F)
         y = returns[0].double()
         even = torch.arange(self.replicates) % 2 == 0
-        coefficients = [fit(x[half], y[half], self._memory) for half in (~even, even)]
+        # a draw that is almost sure may not have varied at all in one half, and does in the other
+        least = [0.1 * torch.cat(self._spread, 1)[half].mean(0).sqrt() for half in (~even, even)]
+        coefficients = [
+            fit(x[half], y[half], self._memory, floor)
+            for half, floor in zip((~even, even), least, strict=True)
+        ]
         self.rule.remember(self._key, self._memory, x, y)
         weights: list[Tensor] = []
         sizes = [table.shape[1] for table in self._features]

@@ -37,7 +37,7 @@ from ..gradients import rsample
 from ..laws.binomial import BinomialLaw
 from ..laws.boxes import attach_counts
 from ..laws.categorical import CategoricalLaw
-from ..laws.law import law_of
+from ..laws.law import Law, law_of
 from ..laws.poisson import PoissonLaw
 from ..numerics.tails import was_given
 from ..tables.finite import Finite
@@ -47,12 +47,30 @@ _FEW_CATEGORIES = 8
 """A category each for the mean of an index; of more, its number."""
 
 
+_RECORDS: dict[type, type[Law]] = {}
+"""The record of each class: which it is depends on the class alone."""
+
+
+def record_of(law: Any) -> Law:
+    """What the library knows of a distribution."""
+    kind = type(law)
+    if kind is Independent:
+        return law_of(law)
+    record = _RECORDS.get(kind)
+    if record is None:
+        found = law_of(law)
+        if kind.__module__.startswith("torch.distributions."):  # others may be registered later
+            _RECORDS[kind] = type(found)
+        return found
+    return record(law)
+
+
 def moved_by(law: Distribution) -> Callable[[Tensor], Tensor] | None:
     """The function that makes a draw of ``law`` move with its parameters, by the mid-CDF rule.
 
     ``None`` for a compound distribution, whose draw does not tell what its stages drew.
     """
-    record = law_of(law)
+    record = record_of(law)
     return None if record.compound else record.attach
 
 
@@ -65,23 +83,23 @@ def move_one_hot(law: Categorical, one_hot: Tensor) -> Tensor:
 
 def sees_through(law: Distribution, scored: bool) -> bool:
     """Whether the draws inside ``law.sample()`` are to carry the gradient."""
-    record = law_of(law)
+    record = record_of(law)
     return not record.has_pmf if scored else record.traces_sample
 
 
 def is_poisson(law: Distribution) -> bool:
     """Whether it is a Poisson, drawn and weighed as that is."""
-    return type(law_of(law)) is PoissonLaw
+    return type(record_of(law)) is PoissonLaw
 
 
 def is_binomial(law: Distribution) -> bool:
     """Whether it is a Binomial, drawn and weighed as that is."""
-    return type(law_of(law)) is BinomialLaw
+    return type(record_of(law)) is BinomialLaw
 
 
 def is_categorical(law: Distribution) -> bool:
     """Whether it is a Categorical, drawn and weighed as that is."""
-    return type(law_of(law)) is CategoricalLaw
+    return type(record_of(law)) is CategoricalLaw
 
 
 def values_of(law: Any, z: Tensor) -> Tensor:
@@ -105,7 +123,7 @@ def score_of(law: Any, z: Tensor) -> Tensor:
         log_rate = torch.where(rate == 0, torch.ones_like(rate), rate).log()
         joint = z * log_rate - rate - torch.lgamma(z + 1)
     else:
-        joint = law_of(base).log_prob(z)
+        joint = record_of(base).log_prob(z)
     return joint.flatten(joint.dim() - events).sum(-1) if events else joint
 
 
@@ -126,7 +144,7 @@ def mean_of(law: Any, z: Tensor) -> tuple[Tensor, Tensor] | None:
         numbers = torch.arange(k, device=z.device, dtype=probs.dtype) / k
         return z.unsqueeze(-1) / k, (probs @ numbers).unsqueeze(-1)
     try:
-        mean: Tensor = law_of(law).mean
+        mean: Tensor = record_of(law).mean
     except (NotImplementedError, TypeError):
         return None
     events = len(law.event_shape)
@@ -144,7 +162,7 @@ def boundary_of(law: Any) -> Tensor | None:
     """Which elements sit on a boundary of their parameters; ``None`` where none can."""
     if isinstance(law, Interval):
         return None
-    return law_of(law).boundary()
+    return record_of(law).boundary()
 
 
 def stacked(laws: Sequence[Any]) -> Any | None:

@@ -61,12 +61,13 @@ class PathRule:
         return self.let_through(site, z)
 
     def let_through(self, site: Site, z: Tensor) -> Tensor:
-        """A copy, which the program may change in place, behind the gate of the path."""
-        if not z.requires_grad:
-            return z
-        moving: Tensor = _Gate.apply(z, outermost().gate)
-        outermost().report.follow(site, moving)
-        return moving
+        """A draw behind the gate of the path, which the program may change in place."""
+        if z.requires_grad:
+            gate = outermost().gate
+            # closed while the score is asked for on the same graph
+            z.register_hook(lambda grad: None if gate[0] else torch.zeros_like(grad))
+            outermost().report.follow(site, z)
+        return z if outermost().mode.saves else z.clone()
 
     def _moved(self, site: Site, law: Any, plain: Plain, shape: torch.Size) -> Tensor:
         if is_continuous(law):
@@ -99,24 +100,6 @@ class PathRule:
             index = one_hot.detach().argmax(-1)
         outermost().mode.surrogates.index(index, self.let_through(site, one_hot))
         return index
-
-
-class _Gate(torch.autograd.Function):
-    """A draw whose way back is open, or closed while the score is asked for on the same graph."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(z: Tensor, gate: list[bool]) -> Tensor:
-        return z.clone()
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.gate = inputs[1]
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None]:
-        return (grad if ctx.gate[0] else None), None
 
 
 def _as_categorical(law: Categorical, site: Site) -> Categorical:

@@ -33,14 +33,14 @@ class Memory:
         return cls(squares, products, size)
 
 
-def fit(x: Tensor, y: Tensor, memory: Memory | None) -> Tensor:
+def fit(x: Tensor, y: Tensor, memory: Memory | None, least: Tensor) -> Tensor:
     """Coefficients of ``y`` on the columns of ``x``, none of them where that predicts nothing.
 
-    The ridge, and whether earlier regressions help, is chosen on a third of the rows.
+    A column counts as varying by ``least`` at the least. The ridge, and whether earlier regressions help, is chosen on a third of the rows.
     """
     middle = x.mean(0)
     x, y = x - middle, y - y.mean()
-    scale = x.std(0)
+    scale = torch.maximum(x.std(0), least)
     scale = torch.where(scale > 1e-12 * scale.max().clamp_min(1e-300), scale, torch.inf)
     x = x / scale
     left_out = torch.arange(len(y)) % 3 == 0

@@ -98,8 +98,9 @@ class Site:
         return place_of(self.file, self.line)
 
     def rescue(self) -> None:
-        """The distribution's parameters are about to be overwritten."""
+        """The distribution's parameters, or the value, are about to be overwritten."""
         self.drawn_from = snapshot(self.drawn_from)
+        self.value = None if self.value is None else self.value.clone()
 
     def __str__(self) -> str:
         return f"{self.place}: {self.law}, shape {self.shape}, by {self.rule}"

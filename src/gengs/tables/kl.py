@@ -1,4 +1,4 @@
-r"""Kullback-Leibler divergences: between laws on the same atoms, and the pairs that torch lacks.
+r"""Kullback-Leibler divergences: of tables on the same atoms, and the pairs that torch lacks.
 
 .. math:: \mathrm{KL}(q \,\|\, p) = \sum_k \hat\pi_k (\log \hat\pi_k - \log \pi_k)
 
@@ -40,7 +40,7 @@ def _finite_finite(q: Finite, p: Finite) -> Tensor:
 
 @register_kl(Finite, Distribution)
 def _finite_any(q: Finite, p: Distribution) -> Tensor:
-    """Against a law with infinitely many values: only those of ``q`` count."""
+    """Against a distribution with infinitely many values: only those of ``q`` count."""
     if q.event_dim:
         raise NotImplementedError(
             "kl_divergence of a Finite with vector atoms needs a Finite on the same atoms."
@@ -51,7 +51,7 @@ def _finite_any(q: Finite, p: Distribution) -> Tensor:
 
 
 def divergence_by_tables(q: Distribution, p: Distribution, known: type[Law]) -> Tensor | None:
-    """The divergence of two laws of one family, where a closed form is not theirs.
+    """The divergence of two distributions of one family, where a closed form is not theirs.
 
     Args:
         q: The law whose expectation is taken.
@@ -86,7 +86,7 @@ def _require_equal_atoms(q: Finite, p: Finite) -> None:
         return
     if q.num_atoms != p.num_atoms or q.event_shape != p.event_shape:
         raise ValueError(
-            "kl_divergence expects two Finite laws on the same atoms, but got "
+            "kl_divergence expects two Finite on the same atoms, but got "
             f"{q.num_atoms} atoms of shape {tuple(q.event_shape)} and "
             f"{p.num_atoms} of shape {tuple(p.event_shape)}."
         )
@@ -94,6 +94,6 @@ def _require_equal_atoms(q: Finite, p: Finite) -> None:
         return
     if any_of(q.atoms != p.atoms):
         raise ValueError(
-            "kl_divergence expects two Finite laws on the same atoms, but the atoms differ; "
+            "kl_divergence expects two Finite on the same atoms, but the atoms differ; "
             "truncate both to one window, as in truncate(p, window=q.window)."
         )

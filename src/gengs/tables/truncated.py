@@ -1,4 +1,4 @@
-r"""A law cut to finitely many integers: the PMF inside, a whole tail on each end atom.
+r"""A distribution cut to finitely many integers: the PMF inside, a whole tail on each end atom.
 
 .. math::
     \pi_k = p(k) \text{ inside}, \qquad
@@ -31,7 +31,7 @@ from .windows import Certificate, TruncationWarning, Window
 
 
 class Truncated(Finite):
-    """The law of ``clip(X, low, high)``: a :class:`Finite` that knows its source and its window.
+    """The distribution of ``clip(X, low, high)``: a :class:`Finite` with its source and window.
 
     Made by :func:`gengs.truncate`.
 
@@ -104,7 +104,7 @@ class Truncated(Finite):
 
 
 def _again(kind: type[PMF], q: Distribution, window: Window, validate: bool) -> Truncated:
-    """The law of the same rule, from the distribution's parameters as they are now."""
+    """The distribution of the same rule, from the distribution's parameters as they are now."""
     return Truncated(kind(q), window, validate)
 
 
@@ -115,7 +115,7 @@ def _check(source: PMF, window: Window, k: Tensor, logits: Tensor, below: bool) 
         ends, at = torch.cat([logits[..., :1], ends], -1), torch.cat([k[..., :1], at], -1)
     held = ends.exp().sum(-1)  # an end atom holds its own probability and what lies beyond
     unnormalised = held.new_zeros(()).bool()
-    if not source.normalised:  # its log_prob is somebody else's
+    if not source.normalised:  # its log_prob is the user's
         unnormalised = (logits.logsumexp(-1).exp() - 1).abs() > 1e-3
     if not any_of(*parameter_faults(source.q), held > window.allowed, unnormalised):
         return
@@ -141,7 +141,7 @@ def _check(source: PMF, window: Window, k: Tensor, logits: Tensor, below: bool) 
 
 
 def _refuse_moving_mass(q: Distribution, logits: Tensor) -> None:
-    """Raise where the total mass has a derivative: somebody's ``log_prob`` is masked somewhere.
+    """Raise where the total mass has a derivative: a ``log_prob`` is masked somewhere.
 
     A table's gradient is right only if its probabilities keep their sum as parameters move.
     """

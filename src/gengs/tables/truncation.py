@@ -1,4 +1,4 @@
-r"""From any discrete law to a law on finitely many atoms, with the tails lumped.
+r"""From any discrete distribution to finitely many atoms, with the tails lumped.
 
 .. math::
     \pi_k = p(k) \text{ inside}, \qquad
@@ -43,7 +43,7 @@ def truncate(
     window: Window | None = None,
     validate_args: bool | None = None,
 ) -> Finite:
-    r"""Cut a discrete law to finitely many atoms; what lies outside is lumped on the end atoms.
+    r"""Cut a distribution to finitely many atoms; what lies outside is lumped on the end atoms.
 
     Give one rule: ``level``, or ``low`` and/or ``high``, or ``mass``, or ``tolerance``, or a
     ``window`` that was computed before. A law with finitely many values (Bernoulli, Categorical,
@@ -121,7 +121,7 @@ def truncate(
 
 
 def as_finite(law: Distribution, tolerance: float = 1e-6) -> Finite:
-    """A law as a :class:`Finite`: itself, all its values, or cut with ``tolerance`` outside."""
+    """As a :class:`Finite`: itself, all its values, or cut with ``tolerance`` outside."""
     return law_of(law).table(tolerance)
 
 

@@ -139,7 +139,7 @@ CASES = {
 TYPE_CASES = {
     "a continuous law": (
         lambda: gengs.truncate(Normal(0.0, 1.0), 5),
-        r"a law with a PMF on integers, but Normal has support Real\(\)",
+        r"PMF on integers, but Normal has support Real\(\)",
     ),
     "mass of a law without a smallest value": (
         lambda: gengs.truncate(gengs.Skellam(1.0, 1.0), mass=0.9),
