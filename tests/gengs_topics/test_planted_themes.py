@@ -1,6 +1,7 @@
 """Corpora like those that people have: a few hundred texts of a few themes, with near-copies."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -111,6 +112,7 @@ def test_a_tokenizer_and_lists_of_words_from_the_shell(tmp_path, monkeypatch, ca
     lists = [{"text": [text[k : k + 2] for k in range(0, len(text), 2)]} for text in CHINESE * 6]
     (tmp_path / "lists.jsonl").write_text("\n".join(map(json.dumps, lists)))
     assert run("apply", "out", "lists.jsonl", "--tokenizer", "pairs:split")[0] == 0
-    with pytest.warns(UserWarning, match="in a script without spaces"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")  # the command says it in a sentence
         _, said = run("fit", "zh.jsonl", "-o", "other", *small[:-3], "--min-df", 99)
-    assert "lower --min-df or raise --max-df" in said
+    assert "in a script without spaces" in said and "lower --min-df or raise --max-df" in said

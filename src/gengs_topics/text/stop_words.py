@@ -58,8 +58,8 @@ def languages_of(documents: Iterable[Iterable[str]]) -> list[str]:
         ['de']
     """
     of_word: dict[str, list[str]] = {}
-    for language, words in _lists().items():
-        for word in words:
+    for language, listed in _lists().items():
+        for word in listed:
             of_word.setdefault(word, []).append(language)
     found: Counter[str] = Counter()
     for document in documents:
