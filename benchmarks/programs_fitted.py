@@ -91,7 +91,8 @@ def gradients(
     simulate: Simulation, at: list[float], dim: int, rule: object, n: int, number: int
 ) -> tuple[Tensor, float]:
     """Independent gradients, one a row, and the median processor time of one, in ms."""
-    rows, times = [], []
+    rows: list[Tensor] = []
+    times: list[float] = []
     for seed in range(number):
         torch.manual_seed(seed)
         theta = torch.tensor(at, requires_grad=True)
