@@ -160,7 +160,7 @@ def tables(lines: list[dict[str, Any]]) -> str:
         rows = [row(method, these) for method in dict.fromkeys(x["method"] for x in these)]
         task, k, steps, batch = setting
         head = [
-            f"### {task}, K = {k:,}: {steps} steps, batches of {batch}\n",
+            f"## {task}, K = {k:,}: {steps} steps, batches of {batch}\n",
             "| estimator | learning rate | seeds | test | train | codes in use | ms a step |",
             "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
         ]

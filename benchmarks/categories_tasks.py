@@ -94,6 +94,7 @@ class Recall(nn.Module):
     """
 
     latents, width = 1, 8
+    mix: Tensor
 
     def __init__(self, categories: int) -> None:
         super().__init__()

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Independent, Poisson
 
-from benchmarks.timing import machine, medians, verdict
+from benchmarks.timing import aim, machine, medians
 from gengs import Estimator, GenGS, MidCDF, StraightThroughMean
 
 BATCH, LATENTS = 128, 200
@@ -44,10 +44,10 @@ def main() -> None:
     print()
     for scale in scales:
         ratio = times[f"MidCDF, rate {scale:g}"] / times[f"straight-through, rate {scale:g}"]
-        shown = verdict(ratio, 1.2, at_least=False)
+        shown = aim(1.2, False)
         print(f"beside straight-through, rate {scale:<6g} {ratio:5.2f} x   {shown}")
     ratio = times["MidCDF, rate 1e+06"] / times["MidCDF, rate 3"]
-    print(f"rate 1e6 beside rate 3               {ratio:5.2f} x   {verdict(ratio, 1.3, False)}")
+    print(f"rate 1e6 beside rate 3               {ratio:5.2f} x   {aim(1.3, False)}")
 
 
 if __name__ == "__main__":

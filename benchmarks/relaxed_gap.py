@@ -1,9 +1,9 @@
-"""The value that GenGS trains on beside the exact one, by temperature, for the paper's six priors.
+"""The value that GenGS trains on beside the exact one, by temperature, by prior.
 
 One model per prior (all of MNIST cut at one half, 784-512-256, 50 latents, explicit posterior,
-batches of 200, Adam 1e-3, 20 epochs), whose temperature falls from 1 to 0.5, and some again to 0.1
-as in the paper, read at temperatures from 1 to 0.05. Runs that are complete are not run again.
-Prints Markdown, and writes the numbers of the picture beside it.
+batches of 200, Adam 1e-3, 20 epochs), whose temperature falls from 1 to 0.1 as in the paper, and
+one to 0.5, read at temperatures from 1 to 0.05. Runs that are complete are not run again. Prints
+Markdown, and writes the numbers of the picture beside it.
 
     GENGS_DATA=... python -m benchmarks.relaxed_gap runs/gap results/vae/relaxed-gap.json \
         > results/vae/relaxed-gap.md
@@ -35,7 +35,7 @@ PRIORS = {
     "NB(3,.5)": ("nb3.5", "negative-binomial(3, 0.5)"),
     "NB(5,.3)": ("nb5.3", "negative-binomial(5, 0.3)"),
 }
-ENDS = {0.5: tuple(PRIORS), 0.1: ("Pois(2)", "Pois(3)", "Geom(.25)", "NB(3,.5)")}
+ENDS = {0.5: ("Pois(2)",), 0.1: ("Pois(2)", "Pois(3)", "Geom(.25)", "NB(3,.5)")}
 """Where the temperature stops, and for which priors."""
 TEMPERATURES = (1.0, 0.7, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05)
 STEPS_PER_EPOCH = 300
@@ -125,8 +125,62 @@ def main() -> None:
             paper = TABLE1["mnist"][prior]["GenGS"]
             found.append({"prior": prior, "end": end, "paper": paper, "training": curve} | values)
             print(prior, end, values, file=sys.stderr, flush=True)
-    picture.write_text(json.dumps({"temperatures": TEMPERATURES, "models": found}, indent=1) + "\n")
-    print(table(found))
+    runs = Path("results/vae/at-length/runs")
+    numbers = {"temperatures": TEMPERATURES, "models": found, "in training": picture_of(runs)}
+    picture.write_text(json.dumps(numbers, indent=1) + "\n")
+    print(f"{HEAD}\n{table(found)}\n\n{LONG}\n{long_runs(runs)}")
+
+
+HEAD = """# The value that GenGS trains on, beside the exact one
+
+    GENGS_DATA=... python -m benchmarks.relaxed_gap runs/gap results/vae/relaxed-gap.json \\
+        > results/vae/relaxed-gap.md
+
+All of MNIST cut at one half, 784-512-256, 50 latents, the paper's truncations, explicit posterior,
+decoder on counts, batches of 200, Adam 1e-3, 20 epochs (6,000 steps), one draw, one seed. The
+temperature falls from 1 to the one under "trained to", by the same factor in each step. Values on
+10,000 training images, nats. The divergence is that of the discrete laws throughout; only the draws
+of the reconstruction are relaxed.
+"""
+
+LONG = """## In training, over 12,000 steps
+
+Of the runs of [Table 1 at length](at-length.md), whose temperature falls from 1 to 0.1: the lowest
+mean of an epoch's losses, where it was, and the last values.
+"""
+
+
+def picture_of(root: Path) -> list[dict[str, object]]:
+    """Poisson(2), one draw and ten: each epoch's loss, and exact values, by temperature."""
+    found: list[dict[str, object]] = []
+    for name, column in (("gengs-seed0", "GenGS"), ("gengs-samples-10-seed0", "GenGS(10)")):
+        (folder,) = root.glob(f"mnist-poisson-2-explicit-{name}-*")
+        records = map(json.loads, (folder / "records.jsonl").read_text().splitlines())
+        evaluations = [r for r in records if r["kind"] == "evaluation"]
+        steps = evaluations[-1]["step"]
+        exact = [(0.1 ** (r["step"] / steps), r["nelbo_train"]) for r in evaluations]
+        training, paper = while_training(folder, 0.1), TABLE1["mnist"]["Pois(2)"][column]
+        found.append({"name": column, "paper": paper, "training": training, "exact": exact})
+    return found
+
+
+def long_runs(root: Path) -> str:
+    """The lowest epoch in training of the recorded runs of GenGS."""
+    lines = [
+        "| posterior, draws | prior | seed | lowest epoch in training | as trained | exact draws |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    for folder in sorted(root.glob("*-gengs-*")):
+        config = json.loads((folder / "config.json").read_text())["config"]
+        records = list(map(json.loads, (folder / "records.jsonl").read_text().splitlines()))
+        last = [r for r in records if r["kind"] == "evaluation"][-1]
+        tau, lowest = min(while_training(folder, 0.1), key=lambda point: point[1])
+        draws = 10 if "10" in config["estimator"] else 1
+        cells = [f"{config['posterior']}, {draws}", config["prior"], str(config["seed"])]
+        cells += [f"{lowest:.2f} (τ = {tau:.2f})"]
+        cells += [f"{last[name]:.2f}" for name in ("relaxed_train", "nelbo_train")]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def table(found: list[dict[str, object]]) -> str:
@@ -136,8 +190,8 @@ def table(found: list[dict[str, object]]) -> str:
         f"| --- | ---: |{' ---: |' * (len(heads) + 1)}",
     ]
     for row in found:
-        cells = " | ".join(f"{value:.1f}" for value in row["relaxed"])  # type: ignore[attr-defined]
-        lines.append(f"| {row['prior']} | {row['end']} | {cells} | {row['exact']:.1f} |")
+        values = " | ".join(f"{x:.1f}" for x in row["relaxed"])  # type: ignore[attr-defined]
+        lines.append(f"| {row['prior']} | {row['end']} | {values} | {row['exact']:.1f} |")
     lines += [
         "",
         "| prior | trained to | paper | met by the trained model, read at "

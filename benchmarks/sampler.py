@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.distributions import Poisson
 
-from benchmarks.timing import growth, machine, medians, peak_mebibytes, verdict
+from benchmarks.timing import aim, growth, machine, medians, peak_mebibytes
 from gengs import Relaxed, truncate
 
 BATCH, LATENTS, ATOMS, TAU = 128, 200, 30, 0.5
@@ -85,18 +85,16 @@ def main() -> None:
 
     print()
     ratio = times["composition"] / times["ours"]
-    print(f"faster than the composition       {ratio:6.2f} x   {verdict(ratio, 4, True)}")
+    print(f"faster than the composition       {ratio:6.2f} x   {aim(4, True)}")
     ratio = times["ours"] / times["torch.rand"]
-    print(f"time of the uniforms alone        {ratio:6.2f} x   {verdict(ratio, 2.5, False)}")
+    print(f"time of the uniforms alone        {ratio:6.2f} x   {aim(2.5, False)}")
     if "relaxit" in times:
         ratio = times["relaxit"] / times["ours"]
-        print(f"faster than relaxit, 101 values   {ratio:6.2f} x   {verdict(ratio, 10, True)}")
+        print(f"faster than relaxit, 101 values   {ratio:6.2f} x   {aim(10, True)}")
     peak = {name: peak_mebibytes("benchmarks.sampler", name) for name in MEMORY}
     ratio = peak["ours"] / peak["composition"]
     shown = f"{peak['ours']:.0f} of {peak['composition']:.0f} MiB, 8 x the batch"
-    print(
-        f"peak memory of the composition's  {ratio:6.2f} x   {verdict(ratio, 0.5, False)}; {shown}"
-    )
+    print(f"peak memory of the composition's  {ratio:6.2f} x   {aim(0.5, False)}; {shown}")
 
     print(
         "\ntolerance 1e-6, 32 elements: time should grow no faster than the square root of the rate"
@@ -107,7 +105,7 @@ def main() -> None:
         atoms = truncate(Poisson(torch.tensor(scale)), tolerance=1e-6).num_atoms
         print(f"rate {scale:<8g} {atoms:6d} atoms {steps[f'{scale:g}']:8.2f} ms")
     exponent = torch.log10(torch.tensor(steps["100000"] / steps["10"])).item() / 4
-    print(f"time grows like rate ** {exponent:.2f}   {verdict(exponent, 0.5, False)}")
+    print(f"time grows like rate ** {exponent:.2f}   {aim(0.5, False)}")
 
 
 if __name__ == "__main__":

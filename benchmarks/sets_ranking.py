@@ -46,10 +46,10 @@ class Queries:
             grades.append(float(grade))
         ends = np.cumsum(sizes)
         chosen = range(len(sizes))[keep or slice(None)]
-        index = torch.cat([torch.arange(ends[i] - sizes[i], ends[i]) for i in chosen])
+        places = torch.cat([torch.arange(ends[i] - sizes[i], ends[i]) for i in chosen])
         self.sizes = [sizes[i] for i in chosen]
-        self.features = torch.stack(rows)[index]
-        self.labels = torch.tensor(grades)[index]
+        self.features = torch.stack(rows)[places]
+        self.labels = torch.tensor(grades)[places]
         lengths = torch.tensor(self.sizes)
         self.mask = torch.arange(int(lengths.max())) < lengths[:, None]  # (Q, n)
         self.gains = self.padded(2**self.labels - 1, 0.0)

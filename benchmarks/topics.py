@@ -45,7 +45,7 @@ from gengs_topics.model.topic_training import topic_optimizer, topic_task
 from gengs_topics.text.corpus import Corpus, write_folder
 from gengs_topics.text.text_sets import load_corpus
 
-from .timing import machine, medians, verdict
+from .timing import aim, machine, medians
 
 TOPICS = 50
 DOCUMENTS, LENGTH, WORDS = 1_000_000, 50, 2_000
@@ -114,7 +114,7 @@ def lda_table() -> Iterator[str]:
         f"{goal[1]:.0f} of the corpus ({own:.0f} as scikit-learn counts) |"
     )
     yield f"| gengs_topics.TopicModel, until below | {seconds:.1f} s | {facts} |"
-    yield f"\nratio {seconds / lda_seconds:.3f}: {verdict(seconds / lda_seconds, 1 / 3, False)}\n"
+    yield f"\nratio {seconds / lda_seconds:.3f}: {aim(1 / 3, False)}\n"
 
 
 def training_step(train: Corpus, words: Any) -> Callable[[], object]:
@@ -144,7 +144,7 @@ def step_table() -> Iterator[str]:
     yield (
         f"A step on 64 documents of 20 Newsgroups, {TOPICS} topics, medians of 200: urn "
         f"{found['urn']:.1f} ms, multinomial {found['multinomial']:.1f} ms, ratio {ratio:.2f}: "
-        f"{verdict(ratio, 1.3, False)}.\n"
+        f"{aim(1.3, False)}.\n"
     )
     shares = 1 / np.arange(1, 5001)
     short = np.random.default_rng(0).multinomial(12, shares / shares.sum(), 2500)
@@ -204,7 +204,7 @@ def memory_table() -> Iterator[str]:
     yield (
         f"{int(documents):,} documents, {int(tokens):,} tokens, {WORDS:,} words ({size:.0f} MiB on "
         f"disk), one pass of {TOPICS} topics in {seconds} s: largest resident set {peak} MiB, "
-        f"{verdict(float(peak), 2048, False)} MiB."
+        f"{aim(2048, False)} MiB."
     )
 
 

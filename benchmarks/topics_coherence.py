@@ -61,7 +61,7 @@ def ours(file: Path, topics: int, seed: int, fitted: Any) -> Iterator[tuple[str,
         gengs_topics.TopicModel(topics, random_state=seed).fit(fitted).save(file)
     network = gengs_topics.TopicModel.load(file).network_
     network.reading.copy_(torch.eye(topics))
-    yield "ours, by the decoder", network.decoder.gains().numpy()
+    yield "ours, by the decoder", network.gains().numpy()
     for title, turn in (("ours, by documents", False), ("ours, by documents, turned", True)):
         measure_activity(network, fitted, turn=turn)
         yield title, network.word_scores().numpy().copy()  # the next measurement overwrites it

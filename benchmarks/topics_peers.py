@@ -179,8 +179,8 @@ def ours(**settings: Any) -> Callable[[int, int, Corpus], Peer]:
 class _Gaussian(gengs_topics.TopicModel):
     """The Gaussian neighbour, trained as ours is."""
 
-    def _build(self, words: int, unigram: Any = None) -> None:
-        super()._build(words, unigram)
+    def _build(self, words: int, unigram: Any = None, topics: int = 1) -> None:
+        super()._build(words, unigram, topics)
         network = NVDM(BagEncoder(words, self.hidden), self.n_components, 2, words=self.words,
                        unigram=unigram)  # fmt: skip
         self.network_: Any = network

@@ -62,9 +62,12 @@ def python(wheel, tmp_path_factory):
     return python
 
 
-def test_the_lowest_torch_that_is_allowed_is_the_one_of_these_tests():
+def test_the_lowest_torch_that_is_allowed_is_tested():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     (lowest,) = (d.removeprefix("torch>=") for d in project["dependencies"])
+    assert f" torch=={lowest}." in (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    extra = project["optional-dependencies"]["apps"]
+    (lowest,) = (d.removeprefix("torch>=") for d in extra if d.startswith("torch>="))
     assert f"\ntorch=={lowest}." in (ROOT / "constraints.txt").read_text()
 
 
@@ -81,14 +84,11 @@ def test_the_readme_has_no_link_that_only_works_in_the_repository(wheel):
     archive = zipfile.ZipFile(wheel)
     (name,) = [one for one in archive.namelist() if one.endswith(".dist-info/METADATA")]
     metadata = archive.read(name).decode()
+    assert "# gengs" in metadata and "Headline results" in metadata
     links = re.findall(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"", metadata)
     targets = [markdown or html for markdown, html in links]
-    base = "https://(?:github.com/gengs/gengs/blob|raw.githubusercontent.com/gengs/gengs)/main/"
-    inner = [found[1] for target in targets if (found := re.match(f"{base}(.*)", target))]
-    assert len(inner) > 15 and all((ROOT / path).exists() for path in inner), inner
     assert all(target.startswith(("https://", "#")) for target in targets), targets
-    kinds = dict(re.findall(r"^Project-URL: (\w+), (\S+)$", metadata, re.M))
-    assert set(kinds) == {"Homepage", "Documentation", "Source", "Issues", "Changelog"}
+    assert "Project-URL" not in metadata  # no public address yet
 
 
 def test_it_works_where_it_is_installed(python, tmp_path):

@@ -1,4 +1,4 @@
-"""Directives written from the estimators' own facts: ``facts`` for one, ``catalogue`` for all."""
+"""The directive ``facts``: what an estimator says of itself."""
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -6,14 +6,9 @@ from sphinx.util.docutils import SphinxDirective
 
 import gengs
 
-PAGES = {
-    kind.__name__: kind.__module__.rpartition(".")[2].replace("_", "-")
-    for kind in gengs.estimators.ALL
-}
-
 
 class Facts(SphinxDirective):
-    """What one estimator says of itself."""
+    """The facts of one estimator, as a table."""
 
     required_arguments = 1
 
@@ -40,35 +35,6 @@ class Facts(SphinxDirective):
         return self.parse_text_to_nodes("\n".join(source))
 
 
-class Catalogue(SphinxDirective):
-    """The facts of all, as a table."""
-
-    def run(self) -> list[nodes.Node]:
-        lines = [".. list-table::", "   :header-rows: 1", ""]
-        head = ("estimator", "in papers", "unbiased", "needs df/dz", "learns", "works on")
-        rows = [(*head, "vmap", "compile", "year")]
-        for facts in gengs.catalogue():
-            name = str(facts["estimator"])
-            unbiased = "yes" if facts["unbiased"] else ""
-            rows.append(
-                (
-                    f":doc:`{name} <{PAGES[name]}>`",
-                    str(facts["paper name"]).replace("*", r"\*"),
-                    unbiased if facts["objective"] == "expectation" else "yes, of a bound",
-                    "yes" if facts["needs cost gradient"] else "",
-                    "yes" if facts["learns"] else "",
-                    str(facts["needs"]),
-                    "yes" if facts["vmap"] else "",
-                    "yes" if facts["compile"] else "",
-                    str(facts["year"]),
-                )
-            )
-        for row in rows:
-            lines += [f"   {'*' if i == 0 else ' '} - {cell}" for i, cell in enumerate(row)]
-        return self.parse_text_to_nodes("\n".join(lines))
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("facts", Facts)
-    app.add_directive("catalogue", Catalogue)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,29 +1,28 @@
 """Each tutorial as a notebook beside its page, made when the site is built.
 
 The examples of a page are doctests; here their prompts and expected outputs are gone, and a cell
-ends where an output is to be seen. What is no Python stays text; links lead to the repository.
+ends where an output is to be seen. What is no Python stays text. Links to other pages become
+plain text, as a notebook that was downloaded has no pages beside it.
 """
 
 import doctest
 import json
-import posixpath
 import re
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
 FOLDER = "docs/tutorials/"
-BASE = "https://github.com/gengs/gengs/blob/main/"
-INSTALL = "*A tutorial of gengs as a notebook. It needs `pip install 'gengs[apps]'`.*"
+INSTALL = "*A tutorial of gengs as a notebook. It needs gengs with its extra `apps`.*"
 FENCE = re.compile(r"^```python\n(.*?)^```\n?", re.S | re.M)
-LINK = re.compile(r"\]\((?!https?:|#)([^)\s]+)\)")
+LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)\s]+\)")
 
 
-def notebook(text: str, folder: str = FOLDER) -> dict[str, object]:
+def notebook(text: str) -> dict[str, object]:
     """The notebook of a page in Markdown."""
     cells = [_cell("markdown", INSTALL)]
     for place, part in enumerate(FENCE.split(text)):
-        cells += _code(part) if place % 2 else [_cell("markdown", _linked(part, folder))]
+        cells += _code(part) if place % 2 else [_cell("markdown", LINK.sub(r"\1", part))]
     kept = [cell for cell in cells if cell["source"]]
     for number, cell in enumerate(kept):
         cell["id"] = f"cell-{number}"
@@ -43,10 +42,6 @@ def _code(fence: str) -> list[dict[str, object]]:
             cells.append(_cell("code", source, tags))
             source = ""
     return [*cells, _cell("code", source)]
-
-
-def _linked(text: str, folder: str) -> str:
-    return LINK.sub(lambda link: f"]({BASE}{posixpath.normpath(folder + link[1])})", text)
 
 
 def _cell(kind: str, source: str, metadata: object = None) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -221,11 +222,47 @@ def midcdf(c: Palette) -> Figure:
     return figure
 
 
+def relaxed_gap(c: Palette) -> Figure:
+    """The value that GenGS trains on, by temperature, beside exact draws and the paper's number."""
+    results = Path(__file__).parents[2] / "results/vae/relaxed-gap.json"
+    found = json.loads(results.read_text())
+    figure = Figure(figsize=(9, 3.5), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    models = {row["end"]: row for row in found["models"] if row["prior"] == "Pois(2)"}
+    for end, colour in ((0.5, c["blue"]), (0.1, c["green"])):
+        row = models[end]
+        label = f"trained with τ from 1 to {end:g}"
+        left.plot(found["temperatures"], row["relaxed"], "o-", color=colour, ms=3, label=label)
+        left.axhline(row["exact"], color=colour, ls="--", lw=1.2)
+    left.axhline(models[0.5]["paper"], color=c["ink"], ls=":", lw=1.2)
+    left.text(
+        0.05, models[0.5]["paper"] - 0.6, "the paper: 103.18", ha="right", va="top", fontsize=9
+    )
+    left.text(1.0, models[0.5]["exact"] + 0.5, "exact draws", fontsize=9, va="bottom")
+    left.set_title("Trained models, read at each temperature")
+    left.legend(frameon=False, fontsize=9, loc="lower right")
+    left.set_ylabel("negative ELBO on training images, nats")
+    for row, colour in zip(found["in training"], (c["blue"], c["red"]), strict=True):
+        draws = "ten draws" if "10" in row["name"] else "one draw"
+        right.plot(*zip(*row["training"], strict=True), color=colour, label=f"relaxed, {draws}")
+        exact = zip(*row["exact"], strict=True)
+        right.plot(*exact, "o--", color=colour, ms=3, lw=1.2, label=f"exact draws, {draws}")
+        right.axhline(row["paper"], color=colour, ls=":", lw=1.2)
+    right.set_title("In training, as the temperature falls")
+    right.legend(frameon=False, fontsize=9, loc="upper right")
+    for axes in (left, right):
+        axes.set(xscale="log", xlim=(1.05, 0.047), ylim=(88, 136), xlabel="temperature")
+        axes.set_xticks([1, 0.5, 0.2, 0.1, 0.05], ["1", ".5", ".2", ".1", ".05"])
+        axes.minorticks_off()
+    return figure
+
+
 FIGURES: dict[str, Callable[[Palette], Figure]] = {
     "truncate-relax-map": truncate_relax_map,
     "gradients": gradients,
     "temperature-trade": temperature_trade,
     "midcdf": midcdf,
+    "relaxed-gap": relaxed_gap,
 }
 
 

@@ -14,7 +14,7 @@ import gengs
 PAGE = Path(__file__).parents[2] / "docs" / "migration.md"
 # not packages that the tests can install, or not Python, or a loop of several lines
 BY_HAND = ("storch.", "log_rate", ".apply(", "derivative_estimate", "stochastic_triple")
-BY_HAND += ("log_probs",)
+BY_HAND += ("log_probs", "simple.Layer", "neuralsort(", "torchsort.", "tfp.")
 
 
 def rows():
@@ -26,6 +26,14 @@ def rows():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if line.startswith("| ") and len(cells) == 3 and "`" in cells[2]:
             yield pytest.param(*cells[1:], id=f"{heading}: {cells[0]}")
+
+
+def renamed():
+    """What stands in the second column of the table of old names, up to the first words."""
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if line.startswith("| `") and len(cells) == 2:
+            yield re.match("`(.*?)`", cells[1]).group(1)
 
 
 def run(line):
@@ -45,8 +53,13 @@ def test_lines_run(theirs, ours):
         run(theirs.strip("`"))
 
 
+@pytest.mark.parametrize("now", [line for line in renamed() if line.startswith("gengs.")])
+def test_new_names(now):
+    run(now)
+
+
 def test_the_tables_are_found():
-    assert len(list(rows())) >= 15
+    assert len(list(rows())) >= 15 and len(list(renamed())) >= 15
 
 
 def test_the_densities_are_the_same_number():

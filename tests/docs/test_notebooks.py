@@ -45,9 +45,6 @@ def test_every_example_of_the_page_is_in_the_notebook(page):
     assert sum(len(one.splitlines()) for one in code) == prompts
     for link in re.findall(r"\]\(([^)]+)\)", "\n".join(text)):
         assert link.startswith("http"), link
-        inner = link.partition("/blob/main/")[2].partition("#")[0]
-        there = (ROOT / inner).exists() or inner.startswith("results/")  # some are not run yet
-        assert not inner or there, link
 
 
 @pytest.mark.slow

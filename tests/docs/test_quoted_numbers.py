@@ -10,7 +10,9 @@ LINK = re.compile(r"\]\(((?:\.\./)*results/[^)#]+\.md)\)")
 NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*\.\d+(?![\w.])")
 # pages, and the sections of them that quote measurements
 PAGES = {
+    "docs/large-categories.md": ["The weight", "What we measured", "Time and memory"],
     "docs/which-estimator.md": [
+        "Categories, by their number",
         "One gradient at four evaluations of the cost",
         "In a VAE",
         "In time",

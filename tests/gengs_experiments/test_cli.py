@@ -54,7 +54,7 @@ def test_measure_prints_json_and_draws(tmp_path):
         (["--law", "poisson(open('x'))"], "literal arguments"),
         (["--law", "poisson('x')"], "expected numbers"),
         (["--estimators", "RLO(4)"], "did you mean"),
-        (["--estimators", "RLOO(0)"], "positive integer"),
+        (["--estimators", "RLOO(0)"], "an integer of at least 2"),
         (["--estimators", "RLOO(sample=3)"], "does not take"),
         (["--law", "poisson(1e20)"], "beyond 16,777,216"),
         (["--law", "poisson(1e12)"], "beyond 16,777,216"),
@@ -150,7 +150,7 @@ def test_help_listings_and_mistyped_options_import_nothing_that_takes_long(line)
 
 def test_the_list_of_estimators_is_what_the_classes_say():
     listed = json.loads((files("gengs_experiments") / "estimators.json").read_text("utf-8"))
-    assert listed == catalogue(), "write it anew: python docs/readme_table.py"
+    assert listed == catalogue(), "write it anew: python docs/estimator_table.py"
 
 
 def test_bad_numbers_of_synthetic_are_named(tmp_path, capsys):

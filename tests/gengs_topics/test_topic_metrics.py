@@ -8,8 +8,9 @@ import scipy.sparse
 
 from gengs_topics.metrics import CoOccurrence, c_v, inverted_rbo, npmi, topic_diversity
 from gengs_topics.text import Corpus, load_corpus
+from gengs_topics.text.stop_words import read_stop_words
 from gengs_topics.text.text_sets import sample_documents
-from gengs_topics.text.vocabulary import ENGLISH, Words, read_stop_words
+from gengs_topics.text.word_splitting import Words
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def sample():
         topics.append([train.vocabulary[i] for i in np.argsort(-lift)[:10]])
     rng = np.random.default_rng(3)
     topics += [rng.permutation(train.vocabulary)[:10].tolist() for _ in range(8)]
-    split, stop = Words(), read_stop_words(ENGLISH)
+    split, stop = Words(), read_stop_words("english")
     texts = [[w for w in split(d.text) if w not in stop] for d in sample_documents()]
     return train, topics, texts
 

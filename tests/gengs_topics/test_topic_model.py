@@ -241,7 +241,10 @@ def test_files_that_are_something_else(counts, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"n_components": 0}, r"'n_components' parameter of TopicModel .* range \[1, inf\). Got 0"),
+        (
+            {"n_components": 0},
+            r"'n_components' parameter of TopicModel .* range \[1, inf\) or None. Got 0",
+        ),
         ({"max_iter": 1.5}, r"'max_iter' .* an int in the range \[1, inf\) or None. Got 1.5"),
         ({"n_refine": 2.9}, r"'n_refine' .* an int in the range \[0, inf\). Got 2.9"),
         ({"level": 2.7}, r"'level' .* an int in the range \[2, inf\). Got 2.7"),

@@ -17,7 +17,7 @@ from test_topic_activity import WORDS, themes
 from gengs_experiments.cli import main
 from gengs_topics import TopicModel
 from gengs_topics.commands.fit import finish
-from gengs_topics.commands.source import excerpt
+from gengs_topics.commands.topic_use import passage
 from gengs_topics.commands.topics_page import training_curve
 from gengs_topics.text import Corpus
 from gengs_topics.text.text_sets import sample_documents
@@ -264,7 +264,7 @@ def test_a_folder_of_text_files(tmp_path, capsys):
     moved.with_name("other.txt").write_bytes(b"sch\xf6n")
     for command in (["fit", letters, "-o", tmp_path / "new"], ["apply", out, letters]):
         said = fails(capsys, *command)
-        assert "other.txt is not utf-8 (byte 0xf6, place 4); give its `encoding`" in said
+        assert "other.txt is not utf-8 (byte 0xf6, place 4); give its --encoding" in said
 
 
 @pytest.mark.parametrize("form", ["npz", "feat"])
@@ -349,7 +349,7 @@ def test_the_last_facts_are_of_the_topics_that_are_active():
     records = [{"kind": "evaluation"}]
     found = finish(model, records, corpus).topics()
     active = [topic.coherence for topic in found if topic.note != "inactive"]
-    assert 0 < len(active) < 6
+    assert 0 < len(active) <= 6
     np.testing.assert_allclose(records[-1]["npmi"], np.mean(active), rtol=1e-5)
 
 
@@ -386,9 +386,14 @@ def test_models_that_cannot_be_applied(fitted, tmp_path, capsys):
 
 
 def test_excerpts_and_curves():
-    assert excerpt(" a\n b\t\ud800") == "a b ?"
-    long = excerpt("word " * 200)
+    assert passage(" a\n b\t\ud800", ()) == [("a b ?", False)]
+    ((long, _),) = passage("word " * 200, ("other",))
     assert long.endswith("word …") and len(long) <= 283
+    pieces = passage(
+        "filler " * 100 + "the Bread and the oven " + "filler " * 100, ("bread", "oven")
+    )
+    assert [piece for piece, telling in pieces if telling] == ["Bread", "oven"]
+    assert len("".join(piece for piece, _ in pieces)) <= 286
     assert training_curve([{"kind": "train", "step": 5, "nats_per_word": 3.0}]) is None
     records = [{"kind": "train", "step": 10 * k, "nats_per_word": 8.0 - k} for k in (1, 2, 3)]
     curve = training_curve([*records, {"kind": "evaluation", "step": 30, "perplexity_test": 200.0}])

@@ -1,6 +1,6 @@
 """One estimator, one file, one formula, one reference.
 
-Every estimator answers the same call, ``expect(cost, q)``. The tests, the README's table and the
+Every estimator answers the same call, ``expect(cost, q)``. The tests, the table in the docs and the
 command line enumerate :data:`ALL`: a new estimator is tested, documented and listed the moment it
 stands here. ``ALL`` and the base class ``Pathwise`` are names of this module only; what ``__all__``
 lists is at the top of the package too.
@@ -38,6 +38,8 @@ from . import temperature
 from .arrival_times import ArrivalTimes
 from .base import Cost, Estimator
 from .base import Pathwise as Pathwise  # for estimators of your own; not at the top level
+from .catalogue import ALL as ALL  # for listings; not at the top level
+from .catalogue import catalogue
 from .checked_cost import StepCostWarning
 from .exact import Exact
 from .factors import BoundaryWarning
@@ -56,30 +58,3 @@ from .relax import RELAX
 from .straight_through_mean import StraightThroughMean
 from .unordered import UnOrd
 from .vimco import VIMCO
-
-ALL: tuple[type[Estimator], ...] = (
-    *(REINFORCE, RLOO, NVIL, MuProp, VIMCO, REBAR, RELAX, GenGS, IGR, MidCDF, StraightThroughMean),
-    *(Exact, DetRB, StoRB, UnOrd, FiniteDifference, ReinMax, GumbelRao, ArrivalTimes),
-)
-
-
-def catalogue() -> list[dict[str, object]]:
-    """The facts of every estimator, one dictionary each, in the order of :data:`ALL`."""
-    return [
-        {
-            "estimator": kind.__name__,
-            "paper name": kind.paper_name,
-            "unbiased": kind.unbiased,
-            "needs cost gradient": kind.needs_cost_gradient,
-            "evaluations": kind().evaluations,
-            "learns": kind.learns,
-            "objective": kind.objective,
-            "needs": kind.needs,
-            "vmap": kind.vmaps,
-            "compile": kind.compiles,
-            "boundary": kind.one_sided,
-            "year": kind.year,
-            "reference": kind.reference,
-        }
-        for kind in ALL
-    ]

@@ -86,7 +86,7 @@ class ArrivalTimes(Pathwise):
         if rate is None:
             kind = type(law).__name__ + ", on finitely many atoms" * isinstance(law, Finite)
             raise TypeError(
-                f"ArrivalTimes counts the arrivals of a Poisson law, but `q` is {kind}; pass "
+                f"ArrivalTimes expects a Poisson distribution, but `q` is {kind}; pass "
                 "torch's Poisson as it is, not truncated, or use GenGS, MidCDF or ReinMax."
             )
         rate, tau = widen(rate), float(temperature_now(self.temperature))
@@ -97,7 +97,7 @@ class ArrivalTimes(Pathwise):
         else:
             arrivals, most = self.arrivals, self.arrivals / horizon
             sentence = f"ArrivalTimes(arrivals={arrivals}) is too few for rates above {most:.4g}."
-            factors.doubts.append((rate.detach() > most, partial(ValueError, sentence)))
+            factors.deferred_checks.append((rate.detach() > most, partial(ValueError, sentence)))
         full = torch.Size((*shape, *rate.shape, arrivals))
         require_memory(full[:-1], arrivals, rate.dtype, rate.device)
         waits = log_exponential(full, rate.dtype, rate.device).exp_()

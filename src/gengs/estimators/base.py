@@ -35,7 +35,7 @@ from .factors import Factors
 
 
 class Estimator(nn.Module, ABC):
-    """Estimates an expectation under a discrete law, and its gradient.
+    """Estimates an expectation under a discrete distribution, and its gradient.
 
     In evaluation mode (``estimator.eval()``) or under ``torch.no_grad()``, every estimator returns
     the plain Monte Carlo value of exact discrete draws: an evaluation is honest whatever trained
@@ -58,8 +58,8 @@ class Estimator(nn.Module, ABC):
     """Whether it has parameters of its own."""
     objective: ClassVar[Literal["expectation", "multi-sample bound"]] = "expectation"
     """What its value estimates."""
-    needs: ClassVar[str] = "any law with log_prob"
-    """The structure of the law it works on."""
+    needs: ClassVar[str] = "any distribution with log_prob"
+    """The structure of the distribution it works on."""
     one_sided: ClassVar[bool] = False
     """Whether it has the one-sided derivative at a boundary, of linear costs at least."""
     moves_totals: ClassVar[bool] = False
@@ -92,7 +92,7 @@ class Estimator(nn.Module, ABC):
                 may itself call ``expect``: stacked layers nest.
             q: Any law whose event is the latent vector, such as ``Independent(Poisson(rate), 1)``.
             context: What a learned baseline may see beside the law, ``(*batch, features)``: the
-                data, for example. Estimators without one take no notice.
+                data, for example. Estimators without one ignore it.
         """
         factors = Factors(q, type(self).__name__, context)
         checked = CheckedCost(cost, factors)
@@ -101,14 +101,14 @@ class Estimator(nn.Module, ABC):
         result = (self._estimate if trains else self._evaluate)(checked, factors)
         if factors.validate:
             wrong = f"{factors.owner}: the estimate is NaN or infinite."
-            factors.doubts.append((not_finite(result), partial(FloatingPointError, wrong)))
+            factors.deferred_checks.append((not_finite(result), partial(FloatingPointError, wrong)))
             if trains and not self._moves_off_boundaries(factors):
-                factors.doubt_boundary()
-            factors.settle()
+                factors.check_boundary()
+            factors.run_checks()
         return result
 
     def _moves_off_boundaries(self, factors: Factors) -> bool:
-        """Whether it has the one-sided derivative of this law."""
+        """Whether it has the one-sided derivative of this distribution."""
         return self.one_sided
 
     def _evaluate(self, cost: CheckedCost, factors: Factors) -> Tensor:
@@ -150,7 +150,7 @@ class Pathwise(Estimator):
         factors = Factors(law, type(self).__name__)
         self._refuse_totals(factors)
         drawn = self._draw(factors, torch.Size(sample_shape))
-        factors.settle()
+        factors.run_checks()
         return drawn
 
     @abstractmethod
@@ -194,16 +194,16 @@ def attach(value: Tensor, surrogate: Tensor) -> Tensor:
     return value + (surrogate - surrogate.detach())
 
 
-def train_beside(value: Tensor, loss: Tensor) -> Tensor:
+def add_auxiliary_loss(value: Tensor, loss: Tensor) -> Tensor:
     """``value``, on whose way back ``loss`` is minimised too.
 
     Whatever sign the caller gives the expectation (it may maximise it), the loss, of shape
     ``batch`` or a scalar, goes down: it receives the absolute value of the incoming gradient.
     """
-    return _TrainBeside.apply(value, loss.expand_as(value))
+    return _AddAuxiliaryLoss.apply(value, loss.expand_as(value))
 
 
-class _TrainBeside(torch.autograd.Function):
+class _AddAuxiliaryLoss(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod

@@ -1,7 +1,7 @@
-"""The user's cost, with a clear word about wrong shapes, NaN, and gradients that do not flow.
+"""The user's cost, with clear errors about wrong shapes, NaN, and gradients that do not flow.
 
-Checks of its values are grouped into one, after the estimate (:meth:`Factors.settle`). Its gradient
-is checked once, where it comes back to the draw.
+Checks of its values are grouped into one, after the estimate (:meth:`Factors.run_checks`). Its
+gradient is checked once, where it comes back to the draw.
 
 **Costs with steps.** Rounding and comparisons have a slope of zero everywhere, and so has the
 gradient of whoever follows the slope. A zero slope at all draws is no proof: the cost may not
@@ -51,7 +51,7 @@ _ENOUGH = 32
 
 
 class CheckedCost:
-    """The cost of draws; what is in doubt about it is noted in ``factors.doubts``."""
+    """The cost of draws; its checks are noted in ``factors.deferred_checks``."""
 
     def __init__(self, cost: Cost, factors: Factors) -> None:
         self.cost, self.factors = cost, factors
@@ -73,7 +73,7 @@ class CheckedCost:
             costs = costs.to(values.dtype)
         if self.factors.validate:
             seen = costs.detach()
-            self.factors.doubts.append((not_finite(seen), lambda: _bad_costs(owner, seen)))
+            self.factors.deferred_checks.append((not_finite(seen), lambda: _bad_costs(owner, seen)))
         return costs
 
     def along(self, values: Tensor, redraw: Redraw | None = None) -> Tensor:
@@ -109,7 +109,7 @@ class CheckedCost:
         if redraw is not None and self.factors.validate:
             seen = costs.detach()
             flat = (slope.detach() == 0).all()
-            self.factors.doubts.append((flat, partial(self._doubt_steps, seen, redraw)))
+            self.factors.deferred_checks.append((flat, partial(self._check_steps, seen, redraw)))
         return costs, slope
 
     def _check_slope(
@@ -126,11 +126,11 @@ class CheckedCost:
                 f"with respect to the draws of shape {tuple(grad.shape)} are NaN or infinite."
             )
         if low == high == 0 and redraw is not None:
-            found = self._doubt_steps(costs, redraw)
+            found = self._check_steps(costs, redraw)
             if found is not None:
                 warn(found)
 
-    def _doubt_steps(self, costs: Tensor, redraw: Redraw) -> StepCostWarning | None:
+    def _check_steps(self, costs: Tensor, redraw: Redraw) -> StepCostWarning | None:
         """What to say of costs whose slopes are all zero; ``None`` where there is a reason."""
         differ = costs.ne(costs[:1]).any()  # of an element, from draw to draw
         device = costs.device

@@ -11,7 +11,7 @@ need not be differentiable. It is the oracle that the other estimators are measu
 best choice wherever the outcomes are few. A law with infinitely many values is truncated first, so
 that the sum is exact for the truncated law. Forbidden outcomes are not shown to the cost. At a
 boundary of the parameters (a rate of 0, a probability of 0 or 1) the gradient is the one-sided
-derivative, for which the cost is asked at the value next door.
+derivative, for which the cost is evaluated at the adjacent value.
 
 References:
     | De ratiociniis in ludo aleae (Huygens, 1657)
@@ -51,7 +51,7 @@ class Exact(Estimator):
 
     @property
     def evaluations(self) -> int:
-        """None is a draw: the cost is evaluated once for every joint outcome of the law."""
+        """None is a draw: the cost is evaluated once for every joint outcome."""
         return 0
 
     def _evaluate(self, cost: Cost, factors: Factors) -> Tensor:

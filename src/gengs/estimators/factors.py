@@ -1,4 +1,4 @@
-"""The law of a latent vector, as estimators see it: independent factors.
+"""The distribution of a latent vector, as estimators see it: independent factors.
 
 ``Independent(Poisson(rate), 1)`` with ``rate`` of shape ``(100, 50)`` is a batch of 100 vectors of
 50 factors. :class:`Factors` holds the factors' law and knows which dimensions are batch, which are
@@ -29,7 +29,7 @@ class BoundaryWarning(UserWarning):
 
 
 class Factors:
-    """A law of independent factors.
+    """A distribution of independent factors.
 
     Args:
         q: The law: a scalar one, or ``Independent`` of one, whose event is the latent vector.
@@ -43,8 +43,8 @@ class Factors:
         shape: The shape of one latent vector, in factors.
         event: The shape of one atom: empty for numbers.
         validate: Whether costs and gradients are checked.
-        doubts: What must not be true of the data, and the error or warning that says it, or
-            ``None`` if a closer look finds nothing.
+        deferred_checks: What must not be true of the data, and the error or warning for it, or
+            ``None`` if it turns out to be harmless.
     """
 
     def __init__(self, q: Distribution, owner: str, context: Tensor | None = None) -> None:
@@ -53,7 +53,7 @@ class Factors:
                 f"{owner}.expect expects a torch distribution as `q`, but got {type(q).__name__}."
             )
         self.validate = validates(vars(q).get("_validate_args"))
-        self.doubts: list[tuple[Tensor, Callable[[], Exception | None]]] = []
+        self.deferred_checks: list[tuple[Tensor, Callable[[], Exception | None]]] = []
         factor_dims = 0
         while isinstance(q, Independent):
             factor_dims += q.reinterpreted_batch_ndims
@@ -65,16 +65,17 @@ class Factors:
         self.given, self.law = q, record.table() if half and not record.wide_draws else q
         self.owner, self.context = owner, context
         cut = len(q.batch_shape) - factor_dims
-        self.batch, self.shape, self.event = q.batch_shape[:cut], q.batch_shape[cut:], q.event_shape
+        whole = torch.Size(q.batch_shape)  # other libraries' laws may have a tuple
+        self.batch, self.shape, self.event = whole[:cut], whole[cut:], q.event_shape
 
     @lazy_property
     def record(self) -> Law:
-        """What is known of the factors' law."""
+        """What is known of the factors' distribution."""
         return law_of(self.law)
 
     @lazy_property
     def finite(self) -> Finite:
-        """The factors' law on finitely many atoms, truncated (1e-6 of the mass) where needed."""
+        """The factors on finitely many atoms, truncated (1e-6 of the mass) where needed."""
         return self.record.table()
 
     @lazy_property
@@ -89,11 +90,12 @@ class Factors:
         # a cost sees the same kind of number from every law; torch's Categorical draws integers
         return draws if draws.is_floating_point() else draws.to(self._parameter_dtype())
 
-    def settle(self) -> None:
-        """One look at all doubts together; raise, or warn of, those that are true."""
-        if not self.validate or not self.doubts or not any_of(*(flag for flag, _ in self.doubts)):
+    def run_checks(self) -> None:
+        """One host sync for all deferred checks; raise, or warn of, those that fail."""
+        checks = self.deferred_checks
+        if not self.validate or not checks or not any_of(*(flag for flag, _ in checks)):
             return
-        for flag, word in self.doubts:
+        for flag, word in checks:
             if any_of(flag):
                 said = word()
                 if said is None:
@@ -102,8 +104,8 @@ class Factors:
                     raise said
                 warnings.warn(said, stacklevel=3)
 
-    def doubt_boundary(self) -> None:
-        """Warn, when doubts are settled, of elements on a boundary of their parameters."""
+    def check_boundary(self) -> None:
+        """Warn, when checks are run, of elements on a boundary of their parameters."""
         boundary = self.boundary()
         if boundary is not None:
             sentence = (
@@ -112,7 +114,7 @@ class Factors:
                 "there is not the one-sided derivative. Exact has it; MidCDF and FiniteDifference "
                 "have it for counts."
             )
-            self.doubts.append((boundary, partial(BoundaryWarning, sentence)))
+            self.deferred_checks.append((boundary, partial(BoundaryWarning, sentence)))
 
     def boundary(self) -> Tensor | None:
         """Which elements sit on a boundary of their parameters; ``None`` where none can."""

@@ -46,7 +46,7 @@ class FiniteDifference(Estimator):
     """
 
     paper_name = "Finite differences"
-    needs = "any law"
+    needs = "any distribution"
     one_sided = True
     year = 2020
     reference = "Mohamed et al., Monte Carlo Gradient Estimation in Machine Learning"

@@ -46,7 +46,7 @@ class GenGS(Pathwise):
     """
 
     paper_name = "GenGS"
-    needs = "any law, as a table of atoms"
+    needs = "any distribution, as a table of atoms"
     year = 2020
     always_shown = ("temperature",)
     reference = "Joo et al., Generalized Gumbel-Softmax Gradient Estimator"

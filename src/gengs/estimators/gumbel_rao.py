@@ -14,7 +14,8 @@ is never larger, for one evaluation of the cost, whatever :math:`K`. That allows
 and so less bias. The cost must be differentiable.
 
 The noise is needed on the way back only, as the cost sees nothing of it. It is drawn there, a few
-rows of the table at a time: nothing of the size of K tables is ever kept. Given the winner,
+rows of the table at a time: nothing of the size of K tables is ever kept. (A graph that is gone
+back through twice has new noise the second time.) Given the winner,
 
 .. math::
     y_i \propto (1 + r_i)^{-1/\tau}, \qquad r_i = \frac{E_i}{\pi_i E_b}, \qquad r_b = 0,
@@ -58,7 +59,7 @@ class GumbelRao(Pathwise):
     """
 
     paper_name = "Gumbel-Rao"
-    needs = "any law, as a table of atoms"
+    needs = "any distribution, as a table of atoms"
     year = 2021
     always_shown = ("temperature", "inner")
     reference = "Paulus et al., Rao-Blackwellizing the Straight-Through Gumbel-Softmax"
@@ -75,9 +76,7 @@ class GumbelRao(Pathwise):
         tau, law = temperature_now(self.temperature), factors.finite
         winner = law.sample_index(shape)  # (S, *batch, *factors)
         if isinstance(tau, float) and is_eager(law.logits):
-            # a seed of its own: the same gradient whenever it is asked for again
-            seed = int(torch.randint(2**62, (), device="cpu"))
-            weights: Tensor = _Averaged.apply(law.logits, winner, tau, self.inner, seed)
+            weights: Tensor = _Averaged.apply(law.logits, winner, tau, self.inner)
         else:
             weights = self._weights(law.logits, winner, tau)
         return attach(law.at(winner), law.mix(weights, fixed_atoms=True))
@@ -99,18 +98,15 @@ class _Averaged(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, logits: Tensor, winner: Tensor, tau: float, inner: int, seed: int
-    ) -> Tensor:
+    def forward(ctx: Any, logits: Tensor, winner: Tensor, tau: float, inner: int) -> Tensor:
         ctx.save_for_backward(logits, winner)
-        ctx.settings = tau, inner, seed
+        ctx.settings = tau, inner
         return logits.new_zeros(()).expand(*winner.shape, logits.shape[-1])
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         logits, winner = ctx.saved_tensors
-        tau, inner, seed = ctx.settings
-        noise = torch.Generator(logits.device).manual_seed(seed)
+        tau, inner = ctx.settings
         n = logits.shape[-1]
         table = logits.expand_as(grad).reshape(-1, n)
         few = max(1, (_ON_CPU if grad.device.type == "cpu" else _ON_DEVICE) // n)
@@ -118,7 +114,7 @@ class _Averaged(torch.autograd.Function):
         pulled = []
         for g, log_p, won in zip(*parts, strict=True):
             total = torch.zeros_like(g)
-            for weights in _given_winner(log_p.detach(), won, tau, inner, noise):
+            for weights in _given_winner(log_p.detach(), won, tau, inner):
                 if torch.is_grad_enabled():  # for a second derivative they follow the logits
                     shift = (log_p - log_p.detach()).where(log_p > -torch.inf, 0.0)
                     y = (weights.log() + shift / tau).softmax(-1)
@@ -129,7 +125,7 @@ class _Averaged(torch.autograd.Function):
                     total.add_(torch.sub(g, mean).mul_(weights).div_(mass))
             pulled.append(total / (tau * inner))
         gradient = torch.cat(pulled).view_as(grad) if pulled else torch.zeros_like(grad)
-        return gradient.sum_to_size(logits.shape), None, None, None, None
+        return gradient.sum_to_size(logits.shape), None, None, None
 
 
 _ON_CPU, _ON_DEVICE = 2**16, 2**24
@@ -139,16 +135,14 @@ _LEAST = 1e-26
 """Weights below round away in sums, and as subnormal numbers would be slow: they become 0."""
 
 
-def _given_winner(
-    logits: Tensor, winner: Tensor, tau: float, inner: int, generator: torch.Generator
-) -> Iterator[Tensor]:
+def _given_winner(logits: Tensor, winner: Tensor, tau: float, inner: int) -> Iterator[Tensor]:
     """Unnormalised weights ``(rows, n)``, 1 for the winner, ``inner`` times."""
     first = torch.empty_like(logits[:, :1]).expand(-1, inner).contiguous()
-    scale = -1 / first.exponential_(generator=generator)  # (rows, inner)
+    scale = -1 / first.exponential_()  # (rows, inner)
     rarity = (-logits).exp()
     bits = 31 if logits.dtype == torch.float32 else 62
     words = torch.empty(-(-logits.numel() * bits // 62), dtype=torch.int64, device=logits.device)
-    words.random_(-(2**63), None, generator=generator)
+    words.random_(-(2**63), None)
     random = words.view(torch.int32) if bits == 31 else words
     random = random[: logits.numel()].view_as(logits)
     # centred in its cell, and just under 1 after rounding

@@ -53,7 +53,7 @@ class IGR(Pathwise):
     """
 
     paper_name = "IGR"
-    needs = "any law, as a table of atoms"
+    needs = "any distribution, as a table of atoms"
     year = 2020
     always_shown = ("temperature",)
     reference = "Potapczynski et al., Invertible Gaussian Reparameterization"

@@ -69,7 +69,7 @@ class MidCDF(Pathwise):
     paper_name = "mid-CDF"
     one_sided = True
     moves_totals = True
-    needs = "any law"
+    needs = "any distribution"
     year = 2022
     reference = "Arya et al., Automatic Differentiation of Programs with Discrete Randomness, for \
 count families and ordered categories; this library for the rest"

@@ -36,7 +36,7 @@ class MuProp(Estimator):
     paper_name = "MuProp"
     needs_cost_gradient = True
     one_sided = True
-    needs = "any law with log_prob and a mean"
+    needs = "any distribution with log_prob and a mean"
     year = 2016
     reference = "Gu et al., MuProp: Unbiased Backpropagation for Stochastic Neural Networks"
 

@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from ..numerics.tracing import inside_transform
-from .base import Estimator, attach, train_beside
+from .base import Estimator, add_auxiliary_loss, attach
 from .checked_cost import CheckedCost
 from .factors import Factors
 
@@ -52,6 +52,10 @@ class NVIL(Estimator):
     The network sees the ``context`` that :meth:`expect` is given, the data :math:`x` for example,
     or else the law's own mean.
     """
+
+    mean: Tensor
+    variance: Tensor
+    calls: Tensor
 
     paper_name = "NVIL"
     learns = True
@@ -75,9 +79,9 @@ class NVIL(Estimator):
             raise ValueError(f"NVIL expects a `decay` in [0, 1), got {decay!r}.")
         self.baseline, self.normalise, self.decay = baseline, normalise, decay
         self.unbiased = not normalise
-        self.mean: Tensor = nn.Buffer(torch.zeros(()))
-        self.variance: Tensor = nn.Buffer(torch.zeros(()))
-        self.calls: Tensor = nn.Buffer(torch.zeros((), dtype=torch.long))
+        self.register_buffer("mean", torch.zeros(()))  # nn.Buffer is of torch 2.5
+        self.register_buffer("variance", torch.zeros(()))
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
 
     def _estimate(self, cost: CheckedCost, factors: Factors) -> Tensor:
         if inside_transform():
@@ -98,7 +102,7 @@ class NVIL(Estimator):
         result = attach(f.mean(0), score.mean(0))
         if self.baseline is None:
             return result
-        return train_beside(result, (rest - c).square().mean(0))
+        return add_auxiliary_loss(result, (rest - c).square().mean(0))
 
     def _predict(self, baseline: nn.Module, factors: Factors) -> Tensor:
         batch, context = factors.batch, factors.context

@@ -46,7 +46,7 @@ from .without_replacement import (
 class _SumAndSample(Estimator):
     """Shared by both: weights of joint outcomes that sum to one, and their surrogate."""
 
-    needs = "any law, as a table of atoms"
+    needs = "any distribution, as a table of atoms"
     always_shown = ("samples",)
 
     def __init__(self, samples: int = 4, baseline: bool = False) -> None:

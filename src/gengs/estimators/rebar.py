@@ -52,7 +52,7 @@ from torch import Tensor, nn
 from ..numerics.gumbel import log_exponential
 from ..numerics.gumbel_softmax import check_temperature, soften
 from ..numerics.tracing import is_eager
-from .base import Estimator, attach, train_beside
+from .base import Estimator, add_auxiliary_loss, attach
 from .checked_cost import CheckedCost
 from .factors import Factors
 
@@ -74,7 +74,7 @@ class REBAR(Estimator):
     learns = True
     vmaps = compiles = handles_steps = False
     always_shown: ClassVar[tuple[str, ...]] = ("temperature", "eta")
-    needs = "any law, as a table of atoms"
+    needs = "any distribution, as a table of atoms"
     year = 2017
     reference = "Tucker et al., REBAR: Low-variance, unbiased gradient estimates"
 
@@ -123,7 +123,7 @@ class REBAR(Estimator):
         gradients = torch.autograd.grad(objective, own, materialize_grads=True)
         # linear in the parameters, so that the backward pass hands them these gradients
         losses = [(p * g_p).sum() for p, g_p in zip(own, gradients, strict=True)]
-        return train_beside(result, torch.stack(losses).sum().to(f.dtype))
+        return add_auxiliary_loss(result, torch.stack(losses).sum().to(f.dtype))
 
     def _control(
         self, cost: CheckedCost, factors: Factors, z: Tensor, keep_graph: bool

@@ -48,7 +48,7 @@ class ReinMax(Pathwise):
     """
 
     paper_name = "ReinMax"
-    needs = "any law, as a table of atoms"
+    needs = "any distribution, as a table of atoms"
     year = 2023
     always_shown = ("temperature",)
     reference = "Liu et al., Bridging Discrete and Backpropagation: Straight-Through and Beyond"

@@ -1,4 +1,4 @@
-"""Laws and estimators by name, as people type them: ``poisson(3)``, ``GenGS(hard=True)``.
+"""Distributions and estimators by name, as people type them: ``poisson(3)``, ``GenGS(hard=True)``.
 
 Arguments are literals (numbers, strings, true/false); nothing is ever evaluated.
 """
@@ -15,8 +15,9 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from ..distributions import Spec  # whose module registers every record
-from ..laws.law import records
-from . import ALL, Estimator
+from ..laws.law import law_of, records
+from .base import Estimator
+from .catalogue import ALL
 
 
 def parse_call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
@@ -59,7 +60,7 @@ def parse_estimator(text: str) -> Estimator:
 
 
 def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
-    """A torch law from its name and numbers, and its parameters, which require a gradient.
+    """A torch distribution from its name and numbers, and its parameters, which require a gradient.
 
     Example:
         >>> law, parameters = parse_law("negative-binomial(3, 0.5)")
@@ -92,9 +93,8 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
         ) from None
     if not parameters:  # made of its numbers: scores for so many elements
         parameters = {"logits": law.logits}  # type: ignore[attr-defined]
-    if (
-        not law.event_shape and float((law.mean + 10 * law.stddev).detach()) >= _LARGEST
-    ):  # a categorical has NaN
+    finite = all(bool(value.isfinite().all()) for value in tensors.values())  # 1e308 in 32 bits
+    if not law.event_shape and not (finite and _largest(law) < _LARGEST):
         raise ValueError(
             f"the values of {_shown(text)} go beyond {_LARGEST:,}: above it, 32-bit numbers no "
             "longer tell one count from the next."
@@ -103,6 +103,12 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
 
 
 _LARGEST = 2**24
+
+
+def _largest(law: Distribution) -> float:
+    """About the largest value that will be drawn."""
+    centre, spread = law_of(law).centre_and_spread()
+    return float((centre + 10 * spread).max())
 
 
 def _shown(text: str) -> str:

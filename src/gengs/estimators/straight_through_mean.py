@@ -34,7 +34,7 @@ class StraightThroughMean(Pathwise):
     paper_name = "ST"
     one_sided = True
     moves_totals = True
-    needs = "any law with a mean"
+    needs = "any distribution with a mean"
     year = 2013
     reference = "Bengio et al., Estimating or Propagating Gradients Through Stochastic Neurons"
 

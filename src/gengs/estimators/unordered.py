@@ -55,7 +55,7 @@ class UnOrd(Estimator):
     """
 
     paper_name = "UnOrd"
-    needs = "any law, as a table of atoms"
+    needs = "any distribution, as a table of atoms"
     always_shown = ("samples",)
     year = 2020
     reference = "Kool et al., Estimating Gradients by Sampling without Replacement"

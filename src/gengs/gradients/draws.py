@@ -26,11 +26,11 @@ def rsample(
     """Draws from ``law``, of shape ``(*sample, *batch, *event)``, that carry a gradient.
 
     Args:
-        law: Any discrete law: Poisson, Binomial, NegativeBinomial, Geometric, Bernoulli,
-            Multinomial, OneHotCategorical, Skellam, a :class:`Finite`, a mixture, Pyro's compound
-            laws, any law that can be truncated, or ``Independent`` of these. Every parameter that
+        law: Any discrete distribution: Poisson, Binomial, NegativeBinomial, Geometric, Bernoulli,
+            Multinomial, OneHotCategorical, Skellam, a :class:`Finite`, a mixture, Pyro's compounds,
+            anything that can be truncated, or ``Independent`` of these. Every parameter that
             requires a gradient gets one, a binomial's ``total_count`` included. A ``Categorical``
-            is an index, a number in an order. A law with an ``rsample`` of its own uses that.
+            is an index, a number in an order. One with an ``rsample`` of its own uses that.
         sample_shape: How many draws; they are independent.
         by: Whose gradient: :class:`~gengs.MidCDF` unless told otherwise, or any estimator whose
             gradient belongs to the draw, such as ``GenGS(0.5)`` or ``StraightThroughMean()``.
@@ -50,6 +50,10 @@ def rsample(
     """
     if not isinstance(law, Distribution):
         raise TypeError(f"rsample expects a torch distribution, but got {type(law).__name__}.")
+    if not isinstance(sample_shape, tuple | list):
+        raise TypeError(
+            f"rsample expects a shape, such as (2,), as `sample_shape`, but got {sample_shape!r}."
+        )
     if by is None:
         if law.has_rsample and not antithetic and weight is None:
             return law.rsample(sample_shape)
@@ -70,7 +74,7 @@ def rsample(
         name = type(by).__name__
         raise TypeError(
             f"{name} needs the cost of a draw, which rsample does not know: call "
-            f"{name}(...).expect(cost, law), or draw by MidCDF, GenGS, ReinMax, GumbelRao, IGR, "
+            f"{name}(...).expect(cost, q), or draw by MidCDF, GenGS, ReinMax, GumbelRao, IGR, "
             "StraightThroughMean or ArrivalTimes."
         )
     refuse_settings_of_expect("rsample", by)
@@ -78,7 +82,7 @@ def rsample(
     return drawn
 
 
-def weight_for(owner: str, record: Law, weight: float | None) -> dict[str, float]:
+def weight_for(owner: str, record: Law, weight: float | None) -> dict[str, Any]:
     """The argument ``weight`` of a record's ``rsample``, where it was given and applies."""
     if weight is None:
         return {}
@@ -96,7 +100,7 @@ def refuse_settings_of_expect(owner: str, by: Any) -> None:
 
     Args:
         owner: The function that was called, for the message.
-        by: An estimator, the library's or somebody's own, or ``None``.
+        by: An estimator, the library's or your own, or ``None``.
     """
     if not hasattr(by, "samples"):
         return
@@ -107,6 +111,6 @@ def refuse_settings_of_expect(owner: str, by: Any) -> None:
             kind = type(by).__name__
             raise TypeError(
                 f"{owner} makes one draw and never asks its cost, so it has no use for "
-                f"`{name}={value}` of {kind}, which belongs to {kind}(...).expect(cost, law); "
+                f"`{name}={value}` of {kind}, which belongs to {kind}(...).expect(cost, q); "
                 f"leave it out{', and ask for several draws' if name == 'samples' else ''}."
             )

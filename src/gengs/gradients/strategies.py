@@ -55,8 +55,8 @@ def edges_of(
     if law.several_neighbours and coordinates is not None:
         turns = max(1, coordinates // max(1, factors.numel()))
     if turns > 1:  # each turn moves all factors, as if of more draws
-        many = z.expand(turns, *z.shape).flatten(0, 1)
-        moved = edges_of(law, many, factors, None, validate)
+        repeated = z.expand(turns, *z.shape).flatten(0, 1)
+        moved = edges_of(law, repeated, factors, None, validate)
 
         def by_turn(x: Tensor) -> Tensor:  # (F, turns·S, …) as (F·turns, S, …)
             return x.unflatten(1, (turns, -1)).flatten(0, 1)

@@ -1,1 +1,1 @@
-"""What other libraries need in order to use our laws."""
+"""What other libraries need in order to use our distributions."""

@@ -1,4 +1,4 @@
-r"""Laws for Pyro's models and guides, whose draws carry a gradient.
+r"""Distributions for Pyro's models and guides, whose draws carry a gradient.
 
 Pyro trains a discrete guide by the score function, or enumerates it. With the laws of this module a
 guide's discrete draw is differentiable instead, so that SVI takes the pathwise gradient:
@@ -57,16 +57,27 @@ from ..numerics.tracing import validates
 
 
 class PyroFinite(CoreFinite, TorchDistributionMixin):  # type: ignore[misc]
-    """:class:`gengs.Finite`, with what Pyro asks of a law."""
+    """:class:`gengs.Finite`, with what Pyro asks of a distribution."""
 
     event_dim: int = 0  # an attribute of the law itself; Pyro's is a read-only property
+
+    @staticmethod
+    def infer_shapes(  # type: ignore[override]
+        atoms: _size, logits: _size | None = None, probs: _size | None = None, event_dim: int = 0
+    ) -> tuple[torch.Size, torch.Size]:
+        """The batch and the event shape, from the shapes of the arguments."""
+        table = logits if probs is None else probs
+        if table is None:
+            raise ValueError("infer_shapes of a Finite expects the shape of `logits` or `probs`.")
+        batch, event = atoms[: len(atoms) - 1 - event_dim], atoms[len(atoms) - event_dim :]
+        return torch.broadcast_shapes(batch, table[:-1]), torch.Size(event)
 
     def log_prob(self, value: Tensor) -> Tensor:
         return _honest(super().log_prob(value), value, self)
 
 
 class PyroTruncated(Truncated, TorchDistributionMixin):  # type: ignore[misc]
-    """:class:`gengs.Truncated`, with what Pyro asks of a law."""
+    """:class:`gengs.Truncated`, with what Pyro asks of a distribution."""
 
     event_dim: int = 0
 
@@ -80,7 +91,7 @@ register(PyroFinite, PyroTruncated)(FiniteLaw)
 def truncate(
     law: Distribution, level: int | None = None, **rule: Any
 ) -> PyroFinite | PyroTruncated:
-    """:func:`gengs.truncate`, whose result Pyro takes; the law may be one of Pyro's own.
+    """:func:`gengs.truncate`, whose result Pyro takes; the distribution may be one of Pyro's own.
 
     Example:
         >>> from pyro.distributions import Poisson
@@ -98,7 +109,7 @@ Finite = PyroFinite
 
 
 class MidCDFLaw(TorchDistribution):
-    """A discrete law whose exact draws move with its parameters.
+    """A discrete distribution whose exact draws move with its parameters.
 
     Args:
         law: Any discrete law, as for :func:`gengs.rsample`: a count family, a multinomial, one of
@@ -117,6 +128,14 @@ class MidCDFLaw(TorchDistribution):
     arg_constraints: dict[str, constraints.Constraint] = {}
     has_rsample = True
 
+    @staticmethod
+    def infer_shapes(**shapes: _size) -> Any:
+        """Unknown: the argument is a distribution, and no tensor."""
+        raise NotImplementedError(
+            "MidCDFLaw is made of a distribution, whose shapes are its own: call infer_shapes of "
+            "its class."
+        )
+
     def __init__(
         self, law: Distribution, validate_args: bool | None = None, *, by: Any = None
     ) -> None:
@@ -124,8 +143,8 @@ class MidCDFLaw(TorchDistribution):
             raise TypeError(f"MidCDFLaw expects a distribution, but got {type(law).__name__}.")
         if isinstance(law, Independent):
             raise TypeError(
-                "MidCDFLaw expects the law of one draw, but got an Independent one of event shape "
-                f"{tuple(law.event_shape)}; call .to_event() on the result instead."
+                "MidCDFLaw expects the distribution of one draw, but got an Independent of event "
+                f"shape {tuple(law.event_shape)}; call .to_event() on the result instead."
             )
         self.law, self.by = law, by
         super().__init__(law.batch_shape, law.event_shape, validate_args=False)
@@ -134,7 +153,7 @@ class MidCDFLaw(TorchDistribution):
 
     @constraints.dependent_property(is_discrete=True)
     def support(self) -> constraints.Constraint | None:
-        """That of the law."""
+        """That of the distribution."""
         return self.law.support
 
     def rsample(self, sample_shape: _size = torch.Size()) -> Tensor:
@@ -170,7 +189,7 @@ class MidCDFLaw(TorchDistribution):
 
 
 def _as(kind: type[Any], law: Distribution) -> Any:
-    """A law of another class with the same tensors: nothing is computed anew."""
+    """A distribution of another class with the same tensors: nothing is computed anew."""
     result = object.__new__(kind)
     result.__dict__.update(vars(law))
     return result
@@ -189,7 +208,7 @@ def _honest(log_prob: Tensor, value: Tensor, law: Distribution) -> Tensor:
     def refuse(_: Tensor) -> None:
         raise RuntimeError(
             f"the log-probability of a table of atoms ({type(law).__name__}) has no derivative "
-            "along the value; use TraceMeanField_ELBO, which takes the divergence from both laws, "
+            "along the value; use TraceMeanField_ELBO, which takes the divergence of both, "
             "in place of Trace_ELBO."
         )
 

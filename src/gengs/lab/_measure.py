@@ -76,7 +76,7 @@ def measure(
     """
     parameters = leaves_of(q)
     if not parameters:
-        raise ValueError("measure expects a law `q` built from tensors that require a gradient.")
+        raise ValueError("measure expects a `q` built from tensors that require a gradient.")
     if gradients < 2:
         raise ValueError(f"measure expects at least two `gradients`, but got {gradients}.")
     with torch.random.fork_rng(devices=[]):
@@ -176,7 +176,7 @@ def _table_size(q: Distribution) -> int:
         except (NotImplementedError, RuntimeError):  # no spread is known, or there is no element
             atoms = 1000  # a guess will do: it decides how many gradients are made at once
     atoms = atoms if math.isfinite(atoms) else 1000.0  # a Categorical has no mean
-    return max(q.batch_shape.numel() * int(atoms), 1)
+    return max(torch.Size(q.batch_shape).numel() * int(atoms), 1)
 
 
 def _gradient(

@@ -1,4 +1,4 @@
-"""The tensors a law was built from, and copies of a law with separate gradients.
+"""The tensors a distribution was built from, and copies of it with separate gradients.
 
 A law is built from leaves (``rate``) through operations (``truncate``). To get many independent
 gradients at once, :class:`Replicates` gives each replicate its own copy of the law's tables, and
@@ -18,13 +18,13 @@ from ..numerics.tracing import tensors_of
 
 
 def leaves_of(law: Distribution) -> list[Tensor]:
-    """The leaf tensors with a gradient that the law was built from, in a fixed order."""
+    """The leaf tensors with a gradient that the distribution was built from, in a fixed order."""
     nodes = graph_of(*(tensor for *_, tensor in tensors_of(law)))
     return [node.variable for node in nodes if hasattr(node, "variable")]
 
 
 class Replicates:
-    """Copies of a law side by side, each with gradients of its own.
+    """Copies of a distribution side by side, each with gradients of its own.
 
     Args:
         law: The law.
@@ -36,7 +36,7 @@ class Replicates:
 
     def __init__(self, law: Distribution, number: int) -> None:
         self.number, self._leaves = number, leaves_of(law)
-        many, one = (law.expand(torch.Size([n]) + law.batch_shape) for n in (number, 1))
+        many, one = (law.expand(torch.Size([n, *law.batch_shape])) for n in (number, 1))
         pairs = zip(tensors_of(many), tensors_of(one), strict=True)
         # the same tensor of a single copy has the graph back to what the law was built from
         self._single = {id(tensor): x for (*_, tensor), (*_, x) in pairs if tensor.requires_grad}
@@ -44,7 +44,7 @@ class Replicates:
         self.law: Distribution = self._cut(many)
 
     def _cut(self, value: Any) -> Any:
-        """A law whose tensors are leaves, one for each tensor that it holds under several names."""
+        """A copy whose tensors are leaves, one for each tensor that is held under several names."""
         if isinstance(value, Distribution):
             result = object.__new__(type(value))
             result.__dict__ |= {name: self._cut(part) for name, part in vars(value).items()}
@@ -54,7 +54,7 @@ class Replicates:
         return self._own.get(id(value), value)
 
     def gradients(self, value: Tensor) -> Tensor:
-        """The gradient of ``value`` for each copy, one a row, in the leaves of the law.
+        """The gradient of ``value`` for each copy, one a row, in the leaves of the distribution.
 
         All copies share the way from the leaves to the tensors: where it is small, its Jacobian is
         taken once for all of them.

@@ -1,4 +1,4 @@
-"""The conformance kit: run it on a law or an estimator of your own.
+"""The conformance kit: run it on a distribution or an estimator of your own.
 
     >>> from torch.distributions import Poisson
     >>> check_law(Poisson(torch.tensor([0.5, 3.0])))
@@ -30,6 +30,8 @@ from torch.distributions import (
 
 from ..estimators.base import Cost, Estimator
 from ..estimators.exact import Exact
+from ..estimators.finite_difference import FiniteDifference
+from ..estimators.midcdf import MidCDF
 from ..tables.finite import Finite
 from ..tables.truncation import as_finite, truncate
 from ._measure import independent_gradients
@@ -53,7 +55,7 @@ LAWS: dict[str, Callable[[], Distribution]] = {
         logits=_parameter(0.1, -1.0, 0.6, 0.2, 0.9, 0.4, -0.3, 0.0, 1.2, -0.2, 0.1, 0.3).view(3, 4),
     ),
 }
-"""Laws of three factors each, in double precision, on which estimators are checked."""
+"""Distributions of three factors each, in double precision, on which estimators are checked."""
 
 
 def _network(z: Tensor) -> Tensor:
@@ -71,7 +73,10 @@ COSTS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def check_law(law: Distribution, *, draws: int = 100_000, false_alarm: float = 1e-6) -> None:
-    """Check that a discrete law can be truncated, relaxed and drawn from consistently.
+    """Check the truncation, the draws and the gradients of a discrete distribution.
+
+    Where a parameter requires a gradient, the mid rule and the differences of its record
+    (:class:`gengs.Law`) are compared with enumeration.
 
     Args:
         law: A law with a PMF.
@@ -102,6 +107,33 @@ def check_law(law: Distribution, *, draws: int = 100_000, false_alarm: float = 1
     # the count of a rare atom is not normal: a dozen draws more or less are no news
     error = spread + 3 / draws
     _demand_near("the frequency of an atom", frequencies, table.probs, error, false_alarm)
+    if any(leaf.requires_grad for leaf in leaves_of(law)):
+        _check_edges(law, min(draws, 20_000), false_alarm)
+
+
+def _check_edges(law: Distribution, gradients: int, false_alarm: float) -> None:
+    """The mid rule on a quadratic cost, for which it is exact, and differences on a rough one."""
+    weights = torch.linspace(-0.6, 1.1, max(law.event_shape.numel(), 1), dtype=torch.float64)
+
+    def along(z: Tensor) -> Tensor:
+        flat = z.flatten(z.dim() - len(law.event_shape)) if law.event_shape else z.unsqueeze(-1)
+        return (flat * weights.to(flat)).sum(-1)
+
+    checks: tuple[tuple[str, Estimator, Cost], ...] = (
+        ("mid rule", MidCDF(), lambda z: (along(z) - 1.3).square()),
+        ("differences", FiniteDifference(), lambda z: torch.sigmoid(6 * along(z)).round() + 0.1),
+    )
+    for name, estimator, cost in checks:
+        exact = torch.autograd.grad(
+            Exact().expect(cost, law).sum(), leaves_of(law), retain_graph=True
+        )
+        truth = torch.cat([gradient.flatten() for gradient in exact]).double()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            found = independent_gradients(estimator, cost, law, gradients)
+        error = found.std(0) / gradients**0.5 + 1e-6 * (1 + truth.abs())
+        what = f"the gradient by the {name} of its record"
+        _demand_near(what, found.mean(0), truth, error, false_alarm / 2)
 
 
 def check_estimator(
@@ -186,7 +218,7 @@ def _check_words(estimator: Estimator) -> None:
             continue
         except TypeError:  # it declines the law itself
             return
-        raise AssertionError(f"{type(estimator).__name__} accepts a wrong cost without a word")
+        raise AssertionError(f"{type(estimator).__name__} silently accepts a wrong cost")
     try:
         estimator.expect(lambda z: (z.detach() > 1).to(z.dtype), q)
     except TypeError:
@@ -199,7 +231,7 @@ def _demand_near(
     what: str, found: Tensor, exact: Tensor, error: Tensor, false_alarm: float
 ) -> None:
     """Raise if a mean is further from the truth than chance takes it at this rate."""
-    off = float(((found - exact.detach()).abs() / error).max())
+    off = float(((found - exact).abs() / error).detach().max())
     # how many standard errors a normal variable exceeds, on either side, at the rate of one of them
     limit = -NormalDist().inv_cdf(false_alarm / max(found.numel(), 1) / 2)
     _demand(off < limit, f"{what} {_shown(found)} is {off:.1f} standard errors off {_shown(exact)}")

@@ -29,7 +29,7 @@ from torch.distributions.utils import lazy_property
 from ..numerics.attach import nonzero
 from ..numerics.tails import log_beta_tail, log_success_and_failure, log_sum, times, widen
 from ..numerics.tracing import any_of, validates
-from ..tables.kl import categorical_kl, log_difference
+from ..tables.kl import categorical_kl, divergence_by_tables, log_difference
 from .law import Spec, law_of, register
 from .line import Rates
 from .pmf import BoundaryExpansion
@@ -199,6 +199,9 @@ def _kl(q: Binomial, p: Binomial) -> Tensor:
     Unequal counts need a table whose size is a number to be read: without validation, and under a
     compiler, they are NaN.
     """
+    other = divergence_by_tables(q, p, BinomialLaw)
+    if other is not None:
+        return other
     log_q, log_1mq = log_success_and_failure(q)
     log_p, log_1mp = log_success_and_failure(p)
     n_q, n_p = q.total_count, p.total_count

@@ -45,15 +45,6 @@ class ByLogProb(Law):
     def traces_sample(self) -> bool:  # type: ignore[override]
         return not self.has_pmf and not self.q.has_rsample
 
-    def require_pmf(self) -> None:
-        """Raise a ``TypeError`` where nothing is known of the probabilities of its draws."""
-        if not self.has_pmf:
-            raise TypeError(
-                f"{type(self.q).__name__} has a sample() of its own and no log_prob that belongs "
-                "to it, so nothing is known of its probabilities; give it one, or draw in a "
-                "gengs.differentiable() block, which follows the draws inside sample()."
-            )
-
     def draw(self, shape: torch.Size) -> Tensor:
         if self.has_sample:
             return super().draw(shape)

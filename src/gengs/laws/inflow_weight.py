@@ -25,7 +25,7 @@ def inflow_weight(categories: int) -> float:
 
     Example:
         >>> [round(inflow_weight(k), 3) for k in (2, 32, 128, 1024, 8192)]
-        [0.5, 0.5, 0.375, 0.112, 0.017]
+        [0.5, 0.5, 0.375, 0.113, 0.017]
     """
     return min(0.5, 144 / (256 + categories))
 

@@ -156,7 +156,9 @@ class Law(PMF):
                 draws move between neighbours only, and so do the stages of a mixture.
             antithetic: Whether draws come in stratified pairs ``(u, 1 - u)``.
         """
-        return law_of(self.table()).rsample(shape, bridge=bridge, antithetic=antithetic)
+        if type(self).attach is Law.attach:
+            return law_of(self.table()).rsample(shape, bridge=bridge, antithetic=antithetic)
+        return self.attach(self.antithetic(shape) if antithetic else self.draw(shape))
 
     def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
         """One edge of each draw: the neighbour ``z'``, and the weight of ``f(z') - f(z)``.
@@ -167,28 +169,26 @@ class Law(PMF):
         return law_of(self.table()).neighbour(z, validate)
 
     def quantile(self, u: Tensor) -> Tensor:
-        """The smallest integers with ``P(X <= k) >= u``, ``(*shape, *batch)``, by bisection."""
-        if self.q.event_shape:
-            raise TypeError(f"{type(self.q).__name__} draws vectors, and has no quantiles.")
-        with torch.no_grad():
-            target = u.log().reshape(-1, *self.batch_shape).movedim(0, -1)  # (*batch, S)
-            centre, spread = self.centre_and_spread()
-            # beyond 45 spreads lies less than any float64 uniform can reach, for laws with a spread
-            reach = 45 * spread + 100
-            low, high = (centre - reach).expand_as(target), (centre + reach).expand_as(target)
-            if self.lower is not None:
-                low = low.clamp_min(self.lower - 1.0)
-            if self.upper is not None:
-                high = high.minimum(self.upper.to(high))
-            for _ in range(64):
-                middle = ((low + high) / 2).floor()
-                enough = self.log_at_most(middle) >= target
-                low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
-            return high.movedim(-1, 0).reshape(u.shape).to(self.like.dtype)
+        """The smallest values with ``P(X <= k) >= u``, ``(*shape, *batch)``; of its table."""
+        return self.table(1e-9).icdf(u).detach()
 
     def antithetic(self, shape: torch.Size) -> Tensor:
         """Exact draws in stratified pairs, ``(*shape, *batch)``, without a gradient."""
+        if self.q.event_shape:
+            raise TypeError(
+                f"antithetic draws need an order of the values, and the vectors of "
+                f"{type(self.q).__name__} have none; draw independent ones."
+            )
         return self.quantile(antithetic_uniforms(shape, self.batch_shape, self.like.device))
+
+    def require_pmf(self) -> None:
+        """Raise a ``TypeError`` where nothing is known of the probabilities of its draws."""
+        if not self.has_pmf:
+            raise TypeError(
+                f"{type(self.q).__name__} has a sample() of its own and no log_prob that belongs "
+                "to it, so nothing is known of its probabilities; give it one, or draw in a "
+                "gengs.differentiable() block, which follows the draws inside sample()."
+            )
 
     # ---------------------------------------------------------------------------------- estimators
 

@@ -78,10 +78,26 @@ class Line(Law):
         pulls = [_mid(up, below) for up, below in self.rates.values()]
         return attach_gradient(pulls, z, *self.parameters)
 
-    def rsample(
-        self, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
-    ) -> Tensor:
-        return self.attach(self.antithetic(shape) if antithetic else self.draw(shape))
+    def quantile(self, u: Tensor) -> Tensor:
+        """The smallest counts with ``P(X <= k) >= u``, ``(*shape, *batch)``, by bisection."""
+        with torch.no_grad():
+            target = u.log().unsqueeze(-1)  # (*shape, *batch, 1)
+            centre, spread = self.centre_and_spread()
+            reach = 10 * spread + 20
+            low, high = (centre - reach).expand_as(target), (centre + reach).expand_as(target)
+            for _ in range(16):  # far enough for the heaviest tails: without a host sync
+                reach = 2 * reach
+                low = torch.where(self.log_at_most(low) >= target, low - reach, low)
+                high = torch.where(self.log_at_most(high) < target, high + reach, high)
+            if self.lower is not None:
+                low = low.clamp_min(self.lower - 1.0)
+            if self.upper is not None:
+                high = high.minimum(self.upper.to(high))
+            for _ in range(64):
+                middle = ((low + high) / 2).floor()
+                enough = self.log_at_most(middle) >= target
+                low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
+            return high.squeeze(-1).to(self.like.dtype)
 
     def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
         if validate and any_of(z == z + 1):

@@ -73,8 +73,8 @@ class MixtureLaw(_InStages):
             return None
         if parts.atoms.dim() > 1 + parts.event_dim:
             raise TypeError(
-                "truncate expects a mixture of laws on the same atoms; cut its components by one "
-                "level= or one range, not each by its own."
+                "truncate expects a mixture of distributions on the same atoms; cut its components "
+                "by one level= or one range, not each by its own."
             )
         probs = (self.q.mixture_distribution.probs.unsqueeze(-1) * parts.probs).sum(-2)
         return Finite(parts.atoms, probs=probs, event_dim=parts.event_dim, validate_args=validate)

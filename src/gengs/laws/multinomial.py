@@ -34,7 +34,7 @@ from ..numerics.tracing import require_memory
 from ..tables.finite import Finite
 from ..tables.kl import categorical_kl
 from .boxes import attach_counts, move_ball
-from .law import Law, register
+from .law import Law, law_of, register
 from .relaxed_multinomial import relax_multinomial
 
 MOST_OUTCOMES = 100_000
@@ -130,22 +130,19 @@ class MultinomialLaw(Law):
         inner = self.q._categorical
         return inner.probs == 0 if was_given(inner, "probs") else None
 
+    def draw(self, shape: torch.Size) -> Tensor:
+        inner = self.q._categorical
+        if inner.logits.dtype.itemsize < 4:  # counts in half precision round
+            probs, total = multinomial_probs(self.q)[0].detach(), self.q.total_count
+            return Multinomial(total, probs, validate_args=False).sample(shape)
+        return super().draw(shape)
+
     def attach(self, z: Tensor) -> Tensor:
         inner = self.q._categorical
         n = inner.logits.new_tensor(float(self.q.total_count))
         if was_given(inner, "logits"):
             return attach_counts(z, n, logits=inner.logits)
         return attach_counts(z, n, probs=inner.probs)
-
-    def rsample(
-        self, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
-    ) -> Tensor:
-        if antithetic:
-            raise TypeError(
-                "antithetic draws need an order of the outcomes, and the counts of a Multinomial "
-                "have none; draw independent ones."
-            )
-        return self.attach(self.draw(shape))
 
     def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
         probs, log_p = multinomial_probs(self.q)
@@ -160,4 +157,11 @@ def _kl(q: Multinomial, p: Multinomial) -> Tensor:
             "kl_divergence of two Multinomials expects equal total_count, but got "
             f"{q.total_count} and {p.total_count}."
         )
+    if not all(type(law_of(law)) is MultinomialLaw for law in (q, p)):
+        for law in (q, p):
+            law_of(law).require_pmf()
+        atoms, _ = enumerate_multinomial(q)
+        shape = (len(atoms), *[1] * len(q.batch_shape), atoms.shape[-1])
+        log_q, log_p = (law.log_prob(atoms.reshape(shape)).movedim(0, -1) for law in (q, p))
+        return categorical_kl(log_q, log_p)
     return q.total_count * categorical_kl(multinomial_probs(q)[1], multinomial_probs(p)[1])

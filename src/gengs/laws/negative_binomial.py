@@ -27,7 +27,7 @@ from torch.distributions.kl import register_kl
 from ..numerics.attach import nonzero
 from ..numerics.tails import log_beta_tail, log_success_and_failure, times, widen
 from ..numerics.tracing import any_of, validates
-from ..tables.kl import log_difference
+from ..tables.kl import divergence_by_tables, log_difference
 from .law import Law, Spec, register
 from .line import Rates
 from .pmf import BoundaryExpansion
@@ -171,6 +171,9 @@ class NegativeBinomialLaw(Trials):
 
 @register_kl(NegativeBinomial, NegativeBinomial)
 def _kl(q: NegativeBinomial, p: NegativeBinomial) -> Tensor:
+    other = divergence_by_tables(q, p, NegativeBinomialLaw)
+    if other is not None:
+        return other
     if validates(vars(q).get("_validate_args")) and any_of(q.total_count != p.total_count):
         raise NotImplementedError(
             "kl_divergence of two NegativeBinomials has a closed form for equal `total_count` only;"

@@ -65,6 +65,8 @@ class OneHot(Finite):
         if given is None or (logits is not None and probs is not None):
             raise ValueError("OneHot expects exactly one of `logits` and `probs`.")
         name, validate = "logits" if probs is None else "probs", validates(validate_args)
+        if not isinstance(given, Tensor):
+            raise TypeError(f"OneHot expects a tensor as `{name}`, but got {type(given).__name__}.")
         if given.dim() == 0 or given.shape[-1] == 0:
             raise ValueError(
                 f"OneHot expects at least one category in the last dimension of `{name}`, but got "

@@ -48,7 +48,7 @@ VALLEY = 0.01
 
 NOT_TWICE = (
     "the mid-CDF gradient of a table has no second derivative, as an atom's index has none; use "
-    "the law itself (Poisson, Binomial, ...), whose closed form has one."
+    "the distribution itself (Poisson, Binomial, ...), whose closed form has one."
 )
 
 

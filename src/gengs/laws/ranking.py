@@ -53,12 +53,13 @@ class PlackettLuce(Distribution):
         validate_args: Whether to check the arguments; on by default.
 
     Example:
-        >>> _ = torch.manual_seed(0)
-        >>> scores = torch.tensor([0.0, 2.0, 4.0], requires_grad=True)
+        >>> scores = torch.tensor([0.0, 500.0, 1000.0], requires_grad=True)
         >>> q = PlackettLuce(logits=scores)
         >>> order = q.sample_order()
-        >>> order, q.ranks(order), q.arrange(order, torch.tensor([10.0, 20.0, 30.0]))
-        (tensor([2, 1, 0]), tensor([2., 1., 0.], ...), tensor([30., 20., 10.], ...))
+        >>> order.tolist(), q.ranks(order).tolist()
+        ([2, 1, 0], [2.0, 1.0, 0.0])
+        >>> q.arrange(order, torch.tensor([10.0, 20.0, 30.0])).tolist()
+        [30.0, 20.0, 10.0]
     """
 
     arg_constraints = {"logits": constraints.independent(constraints.real, 1)}
@@ -148,8 +149,28 @@ class PlackettLuce(Distribution):
 
     # ----------------------------------------------------------------------- the faces of an order
 
+    def _require_order(self, order: Tensor, values: bool = False) -> None:
+        """Raise unless ``order`` has k integers, and with ``values`` those of different items."""
+        if not isinstance(order, Tensor) or order.dtype not in (torch.int64, torch.int32):
+            kind = order.dtype if isinstance(order, Tensor) else type(order).__name__
+            raise TypeError(f"PlackettLuce expects an order of integer indices, but got {kind}.")
+        if order.shape[-1:] != (self.k,):
+            raise ValueError(
+                f"PlackettLuce expects the indices of {self.k} items in the last dimension of an "
+                f"order, but got shape {tuple(order.shape)}."
+            )
+        if values and self._validate_args:
+            placed = order.detach().sort(-1).values
+            repeated = (placed.diff(dim=-1) == 0).any()
+            if any_of(repeated, (order < 0).any(), (order >= self.items).any()):
+                raise ValueError(
+                    f"PlackettLuce expects each of the items 0 … {self.items - 1} at most once in "
+                    "an order, but one is repeated or is no item."
+                )
+
     def matrix(self, order: Tensor) -> Tensor:
         """The matrix of an order, ``(…, k, n)``, with the swap rule's gradient."""
+        self._require_order(order)
         between, enters = swap_coordinates(self.logits, order)
         rows = self.one_hot(order)
         value = rows + _exchanged(between.unsqueeze(-1) * rows.diff(dim=-2), -2)
@@ -160,10 +181,12 @@ class PlackettLuce(Distribution):
 
     def ranks(self, order: Tensor) -> Tensor:
         """The place of each item, ``(…, n)``, from 0; k for those beyond the first k."""
+        self._require_order(order)
         return ranks_of(self.logits.to(self._dtype), order)
 
     def members(self, order: Tensor) -> Tensor:
         """Which items are among the first k, ``(…, n)``, as 0 and 1."""
+        self._require_order(order)
         return members_of(self.logits.to(self._dtype), order)
 
     def arrange(self, order: Tensor, values: Tensor) -> Tensor:
@@ -173,6 +196,7 @@ class PlackettLuce(Distribution):
             order: The drawn indices, ``(*sample, *batch, k)``.
             values: What belongs to each item, ``(*batch, n, *rest)``; it may carry a gradient.
         """
+        self._require_order(order)
         rest = self._rest(values)
         shape = (*order.shape[:-1], self.items)
         wide = values.expand(*shape, *rest).reshape(*shape, rest.numel())  # (…, n, d)
@@ -221,6 +245,7 @@ class PlackettLuce(Distribution):
 
     def log_prob_order(self, order: Tensor) -> Tensor:
         """The log-probability of orders given as indices, ``(*sample, *batch, k)``."""
+        self._require_order(order, values=True)
         shape = torch.broadcast_shapes(order.shape[:-1], self.batch_shape)
         order = order.expand(*shape, self.k)
         possible = (self.logits.detach() > -torch.inf).expand(*shape, self.items)

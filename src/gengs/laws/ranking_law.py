@@ -64,10 +64,7 @@ class PlackettLuceLaw(Law):
         self, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
     ) -> Tensor:
         if antithetic:
-            raise TypeError(
-                "antithetic draws need an order of the outcomes, and rankings have none; draw "
-                "independent ones."
-            )
+            self.antithetic(shape)  # which says that an order of orders is missing
         return self.q.matrix(self.q.sample_order(shape))
 
     def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:

@@ -150,7 +150,8 @@ class Subset(Distribution):
         near = 300.0 if logits.dtype == torch.float64 else 38.0
         top = logits.masked_fill(~possible, -torch.inf).movedim(0, -1).topk(max(columns, 1)).values
         centre = top.gather(-1, (k - 1).clamp_min(0).unsqueeze(-1)).squeeze(-1)
-        apart = logits - centre.clamp_min(torch.finfo(logits.dtype).min)  # all may be masked
+        centre = centre.clamp_min(torch.finfo(logits.dtype).min)  # of k = 0, all may be masked
+        apart = logits - centre
         weights = apart.clamp(-near, near).exp() * possible
         q, rest = ratios(weights, columns)
         counted = torch.arange(columns, device=k.device) < k.unsqueeze(-1)
@@ -184,7 +185,8 @@ class Subset(Distribution):
     def _in(self, z: Tensor) -> Tensor:
         """The same for draws ``(*sample, *batch, n)``, as ``(n, S, *batch)``."""
         z = z.expand(torch.broadcast_shapes(z.shape, self.logits.shape))
-        z = z.reshape(-1, *self.batch_shape, self.event_shape[0]).movedim(-1, 0)
+        lead = z.shape[: z.dim() - self.logits.dim()].numel()
+        z = z.reshape(lead, *self.batch_shape, self.event_shape[0]).movedim(-1, 0)
         z = z.to(self.table.q.dtype)
         return torch.where(self._left_out, self._possible.unsqueeze(1).to(z.dtype) - z, z)
 

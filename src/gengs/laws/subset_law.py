@@ -73,8 +73,9 @@ def _subset_subset(q: Subset, p: Subset) -> Tensor:
             "kl_divergence of two Subsets expects the same n, but got "
             f"{q.event_shape[0]} and {p.event_shape[0]}."
         )
-    differ = torch.as_tensor(q.k) != torch.as_tensor(p.k)
-    if any_of(differ):
+    fixed = isinstance(q.k, int) and isinstance(p.k, int)
+    looks = fixed or (q._validate_args and p._validate_args)
+    if looks and any_of(torch.as_tensor(q.k) != torch.as_tensor(p.k)):
         raise ValueError(f"kl_divergence of two Subsets expects the same k, but got {q.k}, {p.k}.")
     mean = q.mean.to(torch.float64) if q.table.q.dtype == torch.float64 else q.mean
     ours, theirs = (law.logits.to(mean.dtype) for law in (q, p))
@@ -115,16 +116,6 @@ class SubsetLaw(Law):
 
     def attach(self, z: Tensor) -> Tensor:
         return attach_gradient(self.q, z)
-
-    def rsample(
-        self, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
-    ) -> Tensor:
-        if antithetic:
-            raise TypeError(
-                "antithetic draws need an order of the outcomes, and a Subset's have none; draw "
-                "independent ones."
-            )
-        return self.attach(self.draw(shape))
 
     def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
         there, weight = swaps(self.q, z, 1)

@@ -13,8 +13,8 @@ As :math:`\tau \to 0` the draws become exact ones of this distribution.
 That is what sets it apart from the relaxed top-k of Gumbel-perturbed scores (Xie & Ermon, 2019),
 also k softmaxes in a row, whose limit is the set of the first k of a Plackett-Luce order.
 
-With ``hard`` every draw is exact, given the exact ones before it, and lends the gradient of its own
-relaxation (straight-through, link by link).
+With ``hard`` an exact subset is drawn beside it with the same noise, and takes its gradient
+(straight-through).
 
 References:
     | Reparameterizable Subset Sampling via Continuous Relaxations (Xie & Ermon, 2019),
@@ -62,28 +62,43 @@ def relax_subset(
     sums: Tensor = _LogSums.apply(logits, q, weights)  # (n + 1, *batch, K + 1)
     shape = (n, draws, *k.shape)
     total = sums.new_zeros(shape)
-    log_last = None  # log-weights of the last element taken
+    log_last, log_exact = None, None  # log-weights of the last element taken; the same, exact
     for step in range(columns):
-        r = (k - step).clamp_min(1).reshape(1, *k.shape, 1)
-        after = sums[1:].gather(-1, (r - 1).expand(n, *k.shape, 1)).squeeze(-1)  # (n, *batch)
-        chances = (scores + after).clamp_min(_NEVER).unsqueeze(1)  # of each element, up to …
-        if log_last is not None:
-            before = sums[1:].gather(-1, r.expand(n, *k.shape, 1)).squeeze(-1).unsqueeze(1)
-            possible = before > _NEVER / 2
-            before = torch.where(possible, log_last - before, _NEVER).logcumsumexp(0)
-            nothing = torch.full_like(before[:1], 2 * _NEVER)
-            chances = chances + torch.cat([nothing, before[:-1]])  # … what was taken before it
+        r = (k - step).clamp_min(1)
         noise = log_exponential(torch.Size([*shape[1:], n]), sums.dtype, sums.device, generator)
-        perturbed = chances - noise.movedim(-1, 0)
-        log_y = (perturbed / temperature).log_softmax(0)
-        y, log_last = log_y.exp(), log_y
+        noise = noise.movedim(-1, 0)
+        log_last = ((_chances(scores, sums, r, log_last) - noise) / temperature).log_softmax(0)
+        y = log_last.exp()
         if hard:
-            winner = perturbed.detach().argmax(0, keepdim=True)
-            exact = torch.zeros_like(y).scatter(0, winner, 1.0)
+            with torch.no_grad():
+                winner = (_chances(scores, sums, r, log_exact) - noise).argmax(0, keepdim=True)
+                exact = torch.zeros_like(y).scatter(0, winner, 1.0)
+                log_exact = torch.where(exact > 0, 0.0, 2 * _NEVER)
             y = exact + (y - y.detach())
-            log_last = torch.where(exact > 0, 0.0, 2 * _NEVER)
         total = total + torch.where(k > step, y, 0.0)
     return total
+
+
+def _chances(scores: Tensor, sums: Tensor, r: Tensor, log_last: Tensor | None) -> Tensor:
+    """The log-probability of each element to be the next one, ``(n, S, *batch)``, up to a constant.
+
+    Args:
+        scores: The logarithms of the weights, ``(n, *batch)``.
+        sums: Those of the polynomials, ``(n + 1, *batch, K + 1)``.
+        r: How many are still to be taken, ``(*batch)``.
+        log_last: Log-weights of the last element taken, ``(n, S, *batch)``; none so far.
+    """
+    n = scores.shape[0]
+    index = r.reshape(1, *r.shape, 1).expand(n, *r.shape, 1)
+    after = sums[1:].gather(-1, index - 1).squeeze(-1)  # (n, *batch)
+    chances = (scores + after).clamp_min(_NEVER).unsqueeze(1)
+    if log_last is None:
+        return chances
+    before = sums[1:].gather(-1, index).squeeze(-1).unsqueeze(1)
+    possible = before > _NEVER / 2
+    before = torch.where(possible, log_last - before, _NEVER).logcumsumexp(0)
+    nothing = torch.full_like(before[:1], 2 * _NEVER)
+    return chances + torch.cat([nothing, before[:-1]])
 
 
 class _LogSums(torch.autograd.Function):

@@ -1,4 +1,4 @@
-"""Parts of anybody's model: posteriors from a network's output, fixed priors, bounds."""
+"""Parts for your own model: posteriors from a network's output, fixed priors, bounds."""
 
 from .count_latents import CountLatents
 from .fixed_prior import FixedPrior, Standardise

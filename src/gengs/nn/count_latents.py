@@ -71,7 +71,7 @@ from .fixed_prior import FixedPrior, has_explicit_posterior
 
 PosteriorFamily = Literal["explicit", "implicit", "tilted"]
 PosteriorKind = PosteriorFamily | Callable[[Tensor], Distribution]
-"""How raw numbers become a posterior; a function of your own gives the factors' law."""
+"""How raw numbers become a posterior; a function of your own gives the factors' distribution."""
 
 # near the prior at first: a latent that is not needed costs next to nothing from the beginning
 _LOG_PRECISION = -2.0
@@ -106,7 +106,7 @@ class CountLatents(nn.Module):
             raise TypeError(
                 "an explicit posterior exists for Poisson, Geometric, NegativeBinomial, Bernoulli "
                 f"and Binomial, but the prior is {type(law).__name__}; use posterior='implicit' or "
-                "a function from the encoder's output to a law."
+                "a function from the encoder's output to a distribution."
             )
         if level is not None and mass is not None:
             raise ValueError(f"VAE expects one of level={level} and mass={mass}, not both.")
@@ -179,7 +179,7 @@ class CountLatents(nn.Module):
         if not isinstance(raw, Tensor):
             raise TypeError(
                 f"VAE expects a tensor from the encoder, but got {type(raw).__name__}; give "
-                "`posterior` a function that makes a law of it."
+                "`posterior` a function that makes a distribution of it."
             )
         atoms = prior.num_atoms if isinstance(prior, Finite) else 0
         width = 1 if not atoms else atoms if self.kind == "implicit" else 2

@@ -1,4 +1,4 @@
-"""What a model keeps of its prior, as modules with buffers: the law itself, its mean and spread.
+"""What a model keeps of its prior, as modules with buffers: itself, its mean and spread.
 
 They move to a device and a type with the model that holds them, but never below ``float32``: a rate
 of 2.3 is none in bfloat16.
@@ -62,13 +62,13 @@ class FixedPrior(_WideBuffers):
                 self.register_buffer(name, getattr(law, name), persistent=False)
         if any(value.requires_grad for value in self.buffers()):
             raise ValueError(
-                "VAE expects a `prior` without gradients: a law keeps what its parameters were "
+                "VAE expects a `prior` without gradients: it keeps what its parameters were "
                 "when it was made. For a prior that is learned, pass a module whose forward() "
-                "gives the law."
+                "gives the distribution."
             )
 
     def forward(self) -> Distribution:
-        """The law, of the buffers as they are: ``functional_call`` may have put others there."""
+        """The prior, of the buffers as they are: ``functional_call`` may have put others there."""
         law: Distribution = self.kind(**self._buffers, validate_args=False)
         return law
 
@@ -83,6 +83,9 @@ class Standardise(_WideBuffers):
         tensor([-2.,  0.,  1.])
     """
 
+    centre: Tensor
+    spread: Tensor
+
     def __init__(self, law: Distribution) -> None:
         super().__init__()
         try:
@@ -94,9 +97,9 @@ class Standardise(_WideBuffers):
                 f"the mean or the variance of the prior {law} is not known or infinite: pass "
                 "standardise=False, and the decoder sees the counts as they are."
             )
-        self.centre: Tensor = nn.Buffer(mean, persistent=False)
-        self.spread: Tensor = nn.Buffer(torch.where(spread > 0, spread, 1.0), persistent=False)
+        self.register_buffer("centre", mean, persistent=False)  # nn.Buffer is of torch 2.5
+        self.register_buffer("spread", torch.where(spread > 0, spread, 1.0), persistent=False)
 
     def forward(self, z: Tensor) -> Tensor:
-        """Latents ``(*, D)`` in units of the law."""
+        """Latents ``(*, D)`` in units of the distribution."""
         return (z - self.centre) / self.spread

@@ -40,7 +40,7 @@ from ..tables.kl import divergence
 _MOST_NUMBERS = 1 << 22
 
 Draw = Callable[[Distribution, int], Tensor]
-"""From a law of batch shape ``(*, B, D)`` and a number of draws to these, ``(S, *, B, D)``."""
+"""From a distribution ``(*, B, D)`` and a number of draws to these, ``(S, *, B, D)``."""
 
 Layers = list[tuple[Distribution, Distribution, Tensor]]
 """Posterior, prior and draws of each layer of latents, from above."""

@@ -14,7 +14,7 @@ __all__ = ["log_exponential"]
 import torch
 from torch import Tensor
 
-from .tracing import inside_transform
+from .tracing import inside_transform, is_traced
 
 _BITS = 31
 _TWICE_31_BITS = 0x7FFFFFFF_7FFFFFFF
@@ -40,7 +40,7 @@ def _minus_fine_uniform(
     """Uniforms in the open interval (0, 1) with their sign turned, in fine steps near 0."""
     # Just under 1, so that the largest one stays below 1 after rounding.
     shrink = 1 - torch.finfo(dtype).eps / 2
-    plain_cpu = device.type == "cpu" and not torch.compiler.is_compiling()
+    plain_cpu = device.type == "cpu" and not is_traced()
     if dtype == torch.float32 and plain_cpu and not inside_transform():
         numel = shape.numel()
         words = torch.empty((numel + 1) // 2, dtype=torch.int64, device=device)

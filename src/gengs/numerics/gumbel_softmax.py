@@ -1,4 +1,4 @@
-r"""The Gumbel-softmax of a law on finitely many atoms: weights, and the values they make.
+r"""The Gumbel-softmax of a distribution on finitely many atoms: weights, and the values they make.
 
 .. math::
     y = \mathrm{softmax}\big((\log \pi + g) / \tau\big), \qquad

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
-from .tracing import inside_nested_jvp
+from .tracing import inside_nested_jvp, is_traced
 
 _NEVER = -1e300
 _FEW = 65  # below this count a tail is a polynomial of few enough terms
@@ -120,7 +120,7 @@ def _of_rate(formula: Formula, slope: Formula, k: Tensor, rate: Tensor, pull: An
     ``pull`` sums its products with a gradient, where that is not to be done one by one.
     """
     # a compiler cannot follow a jvp, and torch drops the second of two without a word
-    if torch.compiler.is_compiling() or inside_nested_jvp():
+    if is_traced() or inside_nested_jvp():
         return formula(k, rate)
     value: Tensor = _OfRate.apply(formula, slope, pull, k, rate)
     return value

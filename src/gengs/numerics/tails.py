@@ -1,4 +1,4 @@
-r"""Tails in log space: what a cut law lumps on its end atoms, never negative and never NaN.
+r"""Tails in log space: what a truncation lumps on its end atoms, never negative and never NaN.
 
 Writing :math:`1 - \sum_k \pi_k` instead cancels (in float32, Poisson(5) past 30 atoms gives -1e-7
 where the truth is 3e-14), and its logarithm is NaN.
@@ -10,7 +10,7 @@ where the truth is 3e-14), and its logarithm is NaN.
 
 The incomplete beta function :math:`I_x(a, b)` is a continued fraction here (the Poisson's tail has
 a file of its own, ``poisson.py``). Other tails are sums of positive terms, which lose no digits;
-they end when a block of terms adds less than 1e-12 of the sum, which takes a look at the data. A
+they end when a block of terms adds less than 1e-12 of the sum, which takes a host sync. A
 PMF with a second bump far out (a mixture) would end it too early; so where the other side is a
 short finite sum, its complement is taken instead if it is large enough to be accurate, or has mass
 that the sum did not find.
@@ -86,7 +86,7 @@ def times(k: Tensor, log_p: Tensor) -> Tensor:
 
 
 def was_given(law: Distribution, name: str) -> bool:
-    """Whether the user built the law from ``name``: the other parameter is lazy, and clamped."""
+    """Whether the user gave ``name``: the other parameter is lazy, and clamped."""
     if hasattr(law, "_param"):
         return vars(law).get(name) is law._param
     # Geometric does not note it, but its attributes are in the order of their making
@@ -116,7 +116,7 @@ def log_beta_tail(a: Tensor, b: Tensor, log_x: Tensor, log_y: Tensor, rare: bool
     r"""``log I_x(a, b)``, the regularised incomplete beta function, ``y = 1 - x``; in ``float64``.
 
     ``rare`` takes a few levels of the fraction, right where the tail is below :data:`RARE`; else
-    the number of levels depends on the parameters, at one look.
+    the number of levels depends on the parameters: one host sync.
     """
     a, b, log_x, log_y = torch.broadcast_tensors(*(t.double() for t in (a, b, log_x, log_y)))
     depth = _FEW_LEVELS

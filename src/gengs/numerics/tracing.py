@@ -1,9 +1,9 @@
 """Checks of tensor values, grouped into one host synchronisation, and when values can be read.
 
-On a GPU a look at data waits for all work before it; under ``torch.compile``, ``vmap`` and on the
-``meta`` device there are no numbers to look at. So nothing on the way from parameters to gradient
-looks: checks are grouped into one look (:func:`any_of`), made only where validation is on and the
-values can be read.
+On a GPU, reading data waits for all work before it (a host sync); under ``torch.compile``,
+``vmap`` and on the ``meta`` device there are no numbers to read. So nothing on the way from
+parameters to gradient is data-dependent: checks are grouped into one host sync (:func:`any_of`),
+made only where validation is on and the values can be read.
 
 This is the one file that uses torch's private C++ names.
 """
@@ -15,6 +15,7 @@ __all__ = [
     "inside_vmap",
     "inspectable",
     "is_eager",
+    "is_traced",
     "not_finite",
     "product",
     "require_finite",
@@ -38,13 +39,18 @@ from torch.types import _size
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 
 
+def is_traced() -> bool:
+    """Whether ``torch.compile`` or ``torch.jit.trace`` is reading this code."""
+    return torch.compiler.is_compiling() or bool(torch.jit.is_tracing())  # type: ignore[attr-defined]
+
+
 def validates(validate_args: bool | None) -> bool:
     """Whether to check arguments: what the caller says, else torch's default.
 
     The first ``torch.compile`` of a process sets that default to False for everybody, which is no
     word of the user's: from then on only ``validate_args=False`` switches checks off.
     """
-    if torch.compiler.is_compiling():  # there are no values to look at
+    if is_traced():  # there are no values to look at
         return False
     if validate_args is not None:
         return validate_args
@@ -52,7 +58,7 @@ def validates(validate_args: bool | None) -> bool:
 
 
 def set_shapes(law: Distribution, batch: _size, event: _size, validate: bool) -> None:
-    """Torch's ``__init__`` of a law without its checks: ours allow -inf logits, and group looks."""
+    """Torch's ``__init__`` without its checks: ours allow -inf logits, and are grouped."""
     Distribution.__init__(law, torch.Size(batch), torch.Size(event), validate_args=False)
     law._validate_args = validate
 
@@ -63,7 +69,7 @@ def _dynamo_has_patched() -> bool:
 
 
 def tensors_of(law: Distribution) -> Iterator[tuple[Distribution, str, Tensor]]:
-    """The tensors a law holds, with owner and name; also those of the laws it is made of."""
+    """The tensors a distribution holds, with owner and name; also those of its components."""
     for name, value in vars(law).items():
         if isinstance(value, Tensor):
             yield law, name, value
@@ -73,7 +79,7 @@ def tensors_of(law: Distribution) -> Iterator[tuple[Distribution, str, Tensor]]:
 
 def inspectable(*tensors: Tensor) -> bool:
     """Whether the values of all ``tensors`` can be read by Python right now."""
-    if torch.compiler.is_compiling():
+    if is_traced():
         return False
     return not any(tensor.is_meta or _is_wrapped(tensor) for tensor in tensors)
 
@@ -114,7 +120,7 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def any_of(*flags: Tensor) -> bool:
-    """Whether any entry of any flag is true: one look for all of them; False where none can be."""
+    """Whether any entry of any flag is true: one host sync; False where none can be read."""
     if not inspectable(*flags):
         return False
     each = [flag.any() if flag.dim() else flag for flag in flags]

@@ -26,6 +26,7 @@ from .sample_site import (
 )
 
 _FEW = 3
+_NODES_END = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13)  # seen with 2.4
 """So many tensors are kept for each line that cuts gradients: in a loop they are alike."""
 
 _ADVICE = {
@@ -55,6 +56,7 @@ class CutReport:
         self._notes: dict[tuple[str, str, int], list[Any]] = {}
         self._uniforms: set[tuple[str, int]] = set()
         self._said = False
+        self._alive: list[Tensor] = []
 
     # ------------------------------------------------------------------------- while it runs
 
@@ -63,6 +65,7 @@ class CutReport:
         if z.grad_fn is not None:
             site.node = z.grad_fn
             self._of_node[z.grad_fn] = site
+            self._keep(z)
 
     def cut(self, kind: str, tensor: Tensor, by_library: bool = False) -> None:
         """Note that a tensor which carries a gradient meets an operation that ends it.
@@ -74,6 +77,12 @@ class CutReport:
         found = self._notes.setdefault((kind, *where()), [])
         if tensor.grad_fn is not None and len(found) < _FEW:
             found.append(tensor.grad_fn)
+            self._keep(tensor)
+
+    def _keep(self, tensor: Tensor) -> None:
+        """In older versions of torch, a node of ours ends with the tensors that lead to it."""
+        if _NODES_END:
+            self._alive.append(tensor)
 
     def comes_from_a_draw(self, tensor: Tensor) -> bool:
         """Whether an earlier draw takes part in a tensor's value."""
@@ -137,6 +146,7 @@ class CutReport:
         self._of_node.clear()
         self._from_a_draw.clear()
         self._notes.clear()
+        self._alive.clear()
         if lines:
             file, line = next(((s.file, s.line) for s in sites), ("<program>", 1))
             message = "draws that lost their gradient:\n  " + "\n  ".join(lines)

@@ -45,11 +45,12 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from ..numerics.tracing import tensors_of
-from .auto import decide, is_first_call
+from .auto import decide, is_due, is_first_call
 from .block_stack import BLOCKS, outermost, quiet
 from .check import Check, check_path
 from .credit import Credit, require_replicates
 from .cut_report import CutReport
+from .fitted_score import FittedScore
 from .law_checks import (
     base_of,
     depends_on_parameters,
@@ -81,7 +82,7 @@ class Program:
         self._check = check or self._auto
         if self._auto:
             by = decide(self._place)
-            self._check = by is None
+            self._check = not isinstance(by, FittedScore)
         self.rules = Rules(by, absorbing)
         if check and any(rule.scored or not rule.exact for rule in self.rules):
             raise TypeError("differentiable(check=True) checks the path: leave `by` out.")
@@ -106,7 +107,11 @@ class Program:
         if not self._around:
             self.mode.__enter__()
             weakref.finalize(self, self.mode.stop).atexit = False
-            self._watch_generators()
+            try:
+                self._watch_generators()
+            except BaseException:  # older versions of torch cannot, inside torch.func
+                self.__exit__(None, None, None)
+                raise
         return self
 
     def _watch_generators(self) -> None:
@@ -236,8 +241,7 @@ class Program:
         if cost is not None:
             require_replicates("loss", cost, self.costs, self._sites, self.dim)
         parts = [*self.costs, *([cost] if cost is not None else [])]
-        if self._check and parts[0].dim() == 1 and len(parts[0]) > 1:
-            self._decide(sum(parts[1:], parts[0]))
+        self._decide(sum(parts[1:], parts[0]))
         with quiet():
             alone = parts[0].numel() == 1  # one run of the program: nothing to share or compare
             value = self._credit(None if alone else len(parts[0])).loss(parts)
@@ -259,6 +263,7 @@ class Program:
             raise ValueError("program.mean expects a tensor whose first dimension is replicates.")
         which = self.dim if self.dim is not None and -x.dim() <= self.dim < x.dim() else 0
         x = x.movedim(which, 0)
+        self._decide(x if x.dim() == 1 else x.flatten(1).sum(1))
         with quiet():
             value = self._credit(len(x)).mean(x)
             self._finish(value, x)
@@ -306,13 +311,16 @@ class Program:
         return self._credits[replicates]
 
     def _decide(self, cost: Tensor) -> None:
-        """Check the path on the first call, and take the fitted score where it fails (auto)."""
+        """Check the path where that is due, and take the fitted score where it fails (auto)."""
+        if not self._check or cost.dim() != 1 or len(cost) < 2:
+            return
         self._check = False
-        if not self._auto and not is_first_call(self._place):
+        draws = frozenset((site.place, site.law) for site in self._sites)
+        if not (is_due(self._place, draws) if self._auto else is_first_call(self._place)):
             return
         found = self.check(cost)
         if self._auto:
-            rule = decide(self._place, found)
+            rule = decide(self._place, found, draws)
             if rule.scored:
                 self.gate[0] = False
                 for site in self._sites:
@@ -395,8 +403,8 @@ def differentiable(
         by: The rule of its draws: an estimator that :func:`gengs.rsample` takes, ``MidCDF()`` by
             default; or ``FittedScore()``, ``RLOO()`` or ``REINFORCE()``, the score function; or a
             dictionary of rules, ``{Bernoulli: RLOO(), "rumour.py:31": RLOO(), "default": ...}``; or
-            ``"auto"``: the path where :meth:`Program.check` finds no bias on the first call of this
-            line, ``FittedScore()`` otherwise, which is printed.
+            ``"auto"``: the path while :meth:`Program.check` finds no bias, on the first call of
+            this line and after 2, 4, 8, ... calls; ``FittedScore()`` otherwise, which is printed.
         validate_args: Whether to check the parameters at each draw, and to notice draws that are
             not seen; on by default.
         absorbing: Whether a count stays put where earlier draws have ended what it counts; with

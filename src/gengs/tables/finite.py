@@ -1,4 +1,4 @@
-r"""A law on finitely many atoms, the centre of the library.
+r"""A distribution on finitely many atoms, the centre of the library.
 
 .. math:: P(Z = c_k) = \pi_k, \qquad k = 0, \dots, n - 1
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Finite(Distribution):
-    r"""The law that gives the atom :math:`c_k` the probability :math:`\pi_k`.
+    r"""The distribution that gives the atom :math:`c_k` the probability :math:`\pi_k`.
 
     Args:
         atoms: What can be drawn, of shape ``(*batch, n, *event)``; the batch part may be missing
@@ -61,11 +61,11 @@ class Finite(Distribution):
     logits: Tensor
     r"""The log-probabilities :math:`\log \pi`, of shape ``(*batch, n)``."""
     certificate: Certificate | None = None
-    """What a truncation lost (see :class:`gengs.Certificate`); ``None`` for a law of its own."""
+    """What a truncation lost (see :class:`gengs.Certificate`); ``None`` if nothing was cut."""
     given_probs: Tensor | None = None
-    """The probabilities, where the law was made of those; an atom may have none and get some."""
+    """The probabilities, where these were given; an atom may have none and get some."""
     made_from: tuple[Callable[..., Finite], tuple[Any, ...], dict[str, Any]]
-    """The call that makes this law from its parameters, for a deep copy."""
+    """The call that makes this distribution from its parameters, for a deep copy."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Finite(Distribution):
     def set_table(
         self, atoms: Tensor, logits: Tensor, event_dim: int, dtype: torch.dtype, validate: bool
     ) -> None:
-        """Take a normalised table: what every way to make a law ends with."""
+        """Take a normalised table: what every way to make a distribution ends with."""
         # atoms first in memory: sums over a dozen of them run along the batch, five times as fast
         logits = logits.movedim(-1, 0).contiguous().movedim(0, -1)
         n = logits.shape[-1]
@@ -166,7 +166,7 @@ class Finite(Distribution):
 
     @property
     def num_atoms(self) -> int:
-        """How many atoms the law has."""
+        """How many atoms the distribution has."""
         return self.logits.shape[-1]
 
     @constraints.dependent_property(is_discrete=True)
@@ -303,7 +303,7 @@ class Finite(Distribution):
         return law
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Finite:
-        """The law of copied parameters: a table that was computed from them cannot be copied.
+        """A copy from copied parameters: a table that was computed from them cannot be copied.
 
         Parameters that were computed themselves keep their gradient to what they come from.
         """

@@ -1,4 +1,4 @@
-r"""Kullback-Leibler divergences: between laws on the same atoms, and the pairs that torch lacks.
+r"""Kullback-Leibler divergences: of tables on the same atoms, and the pairs that torch lacks.
 
 .. math:: \mathrm{KL}(q \,\|\, p) = \sum_k \hat\pi_k (\log \hat\pi_k - \log \pi_k)
 
@@ -7,7 +7,7 @@ the paper). It is the divergence of the *discrete* laws: with relaxed samples, t
 part of is not a bound.
 """
 
-__all__ = ["categorical_kl", "divergence", "log_difference"]
+__all__ = ["categorical_kl", "divergence", "divergence_by_tables", "log_difference"]
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from torch.distributions import Distribution
 from torch.distributions.kl import _KL_REGISTRY, kl_divergence, register_kl
 from torch.nn.functional import threshold
 
-from ..laws.law import law_of
+from ..laws.law import Law, law_of
 from ..numerics.tracing import any_of
 from .finite import Finite
 
@@ -40,12 +40,31 @@ def _finite_finite(q: Finite, p: Finite) -> Tensor:
 
 @register_kl(Finite, Distribution)
 def _finite_any(q: Finite, p: Distribution) -> Tensor:
-    """Against a law with infinitely many values: only those of ``q`` count."""
+    """Against a distribution with infinitely many values: only those of ``q`` count."""
     if q.event_dim:
         raise NotImplementedError(
             "kl_divergence of a Finite with vector atoms needs a Finite on the same atoms."
         )
-    return categorical_kl(q.logits, law_of(p).log_pmf(q.atoms))
+    record = law_of(p)
+    record.require_pmf()
+    return categorical_kl(q.logits, record.log_pmf(q.atoms))
+
+
+def divergence_by_tables(q: Distribution, p: Distribution, known: type[Law]) -> Tensor | None:
+    """The divergence of two distributions of one family, where a closed form is not theirs.
+
+    Args:
+        q: The law whose expectation is taken.
+        p: The other one.
+        known: The record that has the closed form; ``None`` is returned where it is both laws'.
+    """
+    ours, theirs = law_of(q), law_of(p)
+    if type(ours) is known and type(theirs) is known:
+        return None
+    ours.require_pmf()
+    theirs.require_pmf()
+    table = ours.table(1e-9)
+    return categorical_kl(table.logits, theirs.log_pmf(table.atoms))
 
 
 def categorical_kl(log_q: Tensor, log_p: Tensor) -> Tensor:
@@ -67,7 +86,7 @@ def _require_equal_atoms(q: Finite, p: Finite) -> None:
         return
     if q.num_atoms != p.num_atoms or q.event_shape != p.event_shape:
         raise ValueError(
-            "kl_divergence expects two Finite laws on the same atoms, but got "
+            "kl_divergence expects two Finite on the same atoms, but got "
             f"{q.num_atoms} atoms of shape {tuple(q.event_shape)} and "
             f"{p.num_atoms} of shape {tuple(p.event_shape)}."
         )
@@ -75,6 +94,6 @@ def _require_equal_atoms(q: Finite, p: Finite) -> None:
         return
     if any_of(q.atoms != p.atoms):
         raise ValueError(
-            "kl_divergence expects two Finite laws on the same atoms, but the atoms differ; "
+            "kl_divergence expects two Finite on the same atoms, but the atoms differ; "
             "truncate both to one window, as in truncate(p, window=q.window)."
         )

@@ -1,4 +1,4 @@
-r"""The Gumbel-softmax relaxation of a law on finitely many atoms: a law and a function.
+r"""The Gumbel-softmax relaxation of a table of atoms: a distribution and a function.
 
 - :class:`Relaxed`, a law on the simplex, with a density;
 - :func:`gumbel_relax`, a function, for people who only want a value.
@@ -45,7 +45,7 @@ from .finite import Finite
 
 
 class Relaxed(Distribution):
-    r"""The law of :math:`\mathrm{softmax}((\log \pi + g)/\tau)` on the simplex of the atoms.
+    r"""The distribution of :math:`\mathrm{softmax}((\log \pi + g)/\tau)` on the simplex.
 
     Args:
         temperature: :math:`\tau > 0`: a number, or a tensor that broadcasts with the batch shape
@@ -82,12 +82,12 @@ class Relaxed(Distribution):
 
     @property
     def atoms(self) -> Tensor:
-        """The atoms of the law that is relaxed."""
+        """The atoms of the distribution that is relaxed."""
         return self.law.atoms
 
     @property
     def logits(self) -> Tensor:
-        """The log-probabilities of the law that is relaxed."""
+        """The log-probabilities of the distribution that is relaxed."""
         return self.law.logits
 
     def rsample(self, sample_shape: _size = torch.Size()) -> Tensor:

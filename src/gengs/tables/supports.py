@@ -1,4 +1,4 @@
-"""Which values a law can give.
+"""Which values a distribution can give.
 
 torch describes a support as a constraint. A :class:`Finite` law has its atoms (:class:`OneOf`). A
 law that is asked for its ``log_prob`` alone has the integers between two ends.
@@ -28,7 +28,7 @@ def integer_support(law: Distribution) -> Ends:
     name = type(law).__name__
     if law.event_shape:
         raise TypeError(
-            f"truncate expects a law with scalar events, but {name} has event_shape "
+            f"truncate expects a distribution with scalar events, but {name} has event_shape "
             f"{tuple(law.event_shape)}; treat its coordinates one by one, or enumerate its atoms "
             "and build a Finite."
         )
@@ -38,7 +38,7 @@ def integer_support(law: Distribution) -> Ends:
         support = None
     if support is None or not getattr(support, "is_discrete", False):
         raise TypeError(
-            f"truncate expects a law with a PMF on integers, but {name} has support {support}; "
+            f"truncate expects a PMF on integers, but {name} has support {support}; "
             "give it `support = torch.distributions.constraints.nonnegative_integer` (or another "
             "integer constraint) and a `log_prob`."
         )
@@ -92,7 +92,7 @@ def refuse_table(law: Finite, name: str, weights: Tensor, fault: Tensor) -> None
         row = tuple(int(i) for i in fault.nonzero()[0])
         raise ValueError(
             f"Finite expects `{name}` without NaN or +inf and with at least one possible atom "
-            f"in each row, but row {row} is not so."
+            f"in each row, but row {row} is invalid."
         )
     distinct = len(law.atoms.detach().unique(dim=0))
     if distinct < law.num_atoms:

@@ -1,4 +1,4 @@
-r"""The exponential tilt of a law on atoms: moved by a slope, narrowed by a curvature.
+r"""The exponential tilt of a distribution on atoms: moved by a slope, narrowed by a curvature.
 
 .. math::
     \log q_k = \log p_k + a\, t_k - b\, t_k^2 - \log Z, \qquad t_k = \frac{c_k - E_p}{\sigma_p}
@@ -27,7 +27,7 @@ def tilt(
     *,
     validate_args: bool | None = None,
 ) -> Finite:
-    r"""A law on the same atoms, tilted by :math:`a t - b t^2`.
+    r"""A distribution on the same atoms, tilted by :math:`a t - b t^2`.
 
     Args:
         law: A law on numbers: a :class:`Finite`, or one with finitely many values. Truncate others.

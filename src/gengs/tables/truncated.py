@@ -1,4 +1,4 @@
-r"""A law cut to finitely many integers: the PMF inside, a whole tail on each end atom.
+r"""A distribution cut to finitely many integers: the PMF inside, a whole tail on each end atom.
 
 .. math::
     \pi_k = p(k) \text{ inside}, \qquad
@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution
+from torch.distributions import Distribution, constraints
 from torch.types import _size
 
 from ..laws.pmf import PMF
@@ -31,7 +31,7 @@ from .windows import Certificate, TruncationWarning, Window
 
 
 class Truncated(Finite):
-    """The law of ``clip(X, low, high)``: a :class:`Finite` that knows its source and its window.
+    """The distribution of ``clip(X, low, high)``: a :class:`Finite` with its source and window.
 
     Made by :func:`gengs.truncate`.
 
@@ -104,7 +104,7 @@ class Truncated(Finite):
 
 
 def _again(kind: type[PMF], q: Distribution, window: Window, validate: bool) -> Truncated:
-    """The law of the same rule, from the distribution's parameters as they are now."""
+    """The distribution of the same rule, from the distribution's parameters as they are now."""
     return Truncated(kind(q), window, validate)
 
 
@@ -115,7 +115,7 @@ def _check(source: PMF, window: Window, k: Tensor, logits: Tensor, below: bool) 
         ends, at = torch.cat([logits[..., :1], ends], -1), torch.cat([k[..., :1], at], -1)
     held = ends.exp().sum(-1)  # an end atom holds its own probability and what lies beyond
     unnormalised = held.new_zeros(()).bool()
-    if not source.normalised:  # its log_prob is somebody else's
+    if not source.normalised:  # its log_prob is the user's
         unnormalised = (logits.logsumexp(-1).exp() - 1).abs() > 1e-3
     if not any_of(*parameter_faults(source.q), held > window.allowed, unnormalised):
         return
@@ -141,27 +141,45 @@ def _check(source: PMF, window: Window, k: Tensor, logits: Tensor, below: bool) 
 
 
 def _refuse_moving_mass(q: Distribution, logits: Tensor) -> None:
-    """Raise where the total mass has a derivative: somebody's ``log_prob`` is masked somewhere.
+    """Raise where the total mass has a derivative: a ``log_prob`` is masked somewhere.
 
     A table's gradient is right only if its probabilities keep their sum as parameters move.
     """
-    learned = [tensor for _, _, tensor in tensors_of(q) if tensor.requires_grad]
-    if not learned or not logits.requires_grad or not is_eager(logits, *learned):
+    learned = [
+        (law.arg_constraints[name], tensor)
+        for law, name, tensor in tensors_of(q)
+        if name in law.arg_constraints and tensor.requires_grad and _was_given(law, name)
+    ]
+    if not learned or not logits.requires_grad or not is_eager(logits, *(t for _, t in learned)):
         return
     total = logits.exp().sum(-1)
     # elements that share a parameter must not cancel
     weights = 1 + torch.arange(total.numel(), device=total.device).remainder(7).view_as(total)
     slopes = torch.autograd.grad(
-        total, learned, weights.to(total.dtype), retain_graph=True, allow_unused=True
+        *(total, [tensor for _, tensor in learned], weights.to(total.dtype)),
+        retain_graph=True,
+        allow_unused=True,
     )
-    moves = [
-        (slope.abs() * tensor.detach().abs().clamp_min(1e-3) > 0.05).any()
-        for slope, tensor in zip(slopes, learned, strict=True)
-        if slope is not None
-    ]
+    moves = []
+    for slope, (constraint, tensor) in zip(slopes, learned, strict=True):
+        if slope is not None:
+            # torch normalises vectors of probabilities and logits, which keep their total
+            if constraint is constraints.simplex:
+                along = slope - slope.mean(-1, keepdim=True)
+            elif constraint.event_dim == 1:
+                along = slope - tensor.detach().softmax(-1) * slope.sum(-1, keepdim=True)
+            else:
+                along = slope
+            moves.append((along.abs() * tensor.detach().abs().clamp_min(1e-3) > 0.05).any())
     if moves and any_of(*moves):
         raise ValueError(
             f"the probabilities of {type(q).__name__} have a total that changes with a parameter, "
             "so their derivatives are wrong (is its `log_prob` masked, or not normalised?); "
             "detach that parameter, or register a record for it (gengs.register)."
         )
+
+
+def _was_given(law: Distribution, name: str) -> bool:
+    """Whether a parameter is no lazy function of another: of probs and logits, the first."""
+    either = [key for key in vars(law) if key in ("probs", "logits")]
+    return name not in either[1:]

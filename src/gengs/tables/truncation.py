@@ -1,4 +1,4 @@
-r"""From any discrete law to a law on finitely many atoms, with the tails lumped.
+r"""From any discrete distribution to finitely many atoms, with the tails lumped.
 
 .. math::
     \pi_k = p(k) \text{ inside}, \qquad
@@ -17,7 +17,6 @@ from typing import Any
 import torch
 from torch.distributions import Distribution, Independent
 
-from ..laws.by_log_prob import ByLogProb
 from ..laws.law import law_of
 from ..laws.pmf import PMF
 from ..numerics.tracing import validates
@@ -44,7 +43,7 @@ def truncate(
     window: Window | None = None,
     validate_args: bool | None = None,
 ) -> Finite:
-    r"""Cut a discrete law to finitely many atoms; what lies outside is lumped on the end atoms.
+    r"""Cut a distribution to finitely many atoms; what lies outside is lumped on the end atoms.
 
     Give one rule: ``level``, or ``low`` and/or ``high``, or ``mass``, or ``tolerance``, or a
     ``window`` that was computed before. A law with finitely many values (Bernoulli, Categorical,
@@ -93,8 +92,7 @@ def truncate(
         )
         return Independent(inner, law.reinterpreted_batch_ndims, validate_args=False)  # type: ignore[return-value]
     record = law_of(law)
-    if isinstance(record, ByLogProb):
-        record.require_pmf()
+    record.require_pmf()
     table = None if given and record.cuts_table else record.whole_table(validate)
     if table is not None:
         if given:
@@ -123,7 +121,7 @@ def truncate(
 
 
 def as_finite(law: Distribution, tolerance: float = 1e-6) -> Finite:
-    """A law as a :class:`Finite`: itself, all its values, or cut with ``tolerance`` outside."""
+    """As a :class:`Finite`: itself, all its values, or cut with ``tolerance`` outside."""
     return law_of(law).table(tolerance)
 
 

@@ -1,4 +1,4 @@
-r"""Where to cut a law, and what the cut costs.
+r"""Where to cut a distribution, and what the cut costs.
 
 A window keeps the integers :math:`\mathrm{low}, \dots, \mathrm{low} + n - 1`; what lies outside is
 lumped on the end atoms, :math:`Z = \mathrm{clip}(X, \mathrm{low}, \mathrm{high})`. There are four
@@ -197,7 +197,7 @@ def _first_integer(holds: Callable[[int], bool], start: int) -> int:
     while not holds(start + step - 1):
         step *= 2
         if step > 1 << 40:
-            raise ValueError("truncate found no finite level: the tail of the law is too heavy.")
+            raise ValueError("truncate found no finite level: the tail is too heavy.")
     low, high = start + step // 2 - 1, start + step - 1  # holds(low) is false or low < start
     while high - low > 1:
         middle = (low + high) // 2
@@ -215,7 +215,7 @@ def _require_values(law: PMF, rule: str) -> None:
 
 
 def window_of_support(law: PMF) -> Window:
-    """All values of a law that has finitely many."""
+    """All values of a distribution that has finitely many."""
     if law.lower is None or law.upper is None:
         raise ValueError(
             f"truncate expects a rule (level=, low=/high=, mass= or tolerance=) for "
@@ -231,7 +231,7 @@ def window_of_support(law: PMF) -> Window:
 
 
 class TruncationWarning(UserWarning):
-    """A window no longer fits the law that is cut to it."""
+    """A window no longer fits the distribution that is cut to it."""
 
 
 @dataclass(eq=False)
@@ -239,13 +239,13 @@ class Certificate:
     """What a truncation lost. Computed when asked for, for the parameters it was made with."""
 
     law: PMF
-    """The law that was cut."""
+    """The distribution that was cut."""
     window: Window
     """The integers that were kept."""
 
     @cached_property
     def lost_mass(self) -> Tensor:
-        """The mass outside the window, per element: the total variation distance to the law."""
+        """The mass outside the window, per element: the total variation distance."""
         low, high = self._ends
         right = self.law.log_at_least(high + 1).detach().double().exp()
         if self.law.lower is not None and bool((low <= self.law.lower).all()):

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 # Side by side as many gradients as keep tables of some million entries.
 _AT_ONCE = 10_000
-_TABLES = ("any law, as a table of atoms", "few joint outcomes")  # what an estimator may need
+# what an estimator may need
+_TABLES = ("any distribution, as a table of atoms", "few joint outcomes")
 
 
 @dataclass(frozen=True)

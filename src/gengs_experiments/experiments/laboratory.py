@@ -146,7 +146,7 @@ class Measure:
         say(json.dumps(result.to_dict(), indent=2) if self.json else result)
 
     def _estimators(self, cost: Cost, q: Distribution) -> list[Estimator]:
-        from gengs.estimators import ALL
+        from gengs.estimators.catalogue import ALL
         from gengs.estimators.spec import parse_estimator
 
         if self.estimators != ("all",):

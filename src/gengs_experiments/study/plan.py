@@ -16,7 +16,7 @@ Example:
     >>> from gengs_experiments.experiments.vae import VaeConfig
     >>> run = PlannedRun("vae", VaeConfig(prior="poisson(3)", seed=2), {"row": "Pois(3)"})
     >>> run.id
-    'digits-poisson-3-tilted-midcdf-2-seed2-...'
+    'digits-poisson-3-tilted-midcdf-2-antithetic-true-seed2-...'
     >>> run.title
     'Pois(3), seed 2'
 """

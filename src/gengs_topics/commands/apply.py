@@ -4,15 +4,14 @@
 it says how documents were split into words, so that later ones are split the same way.
 
 The table (``.csv``) has a row for each document: its number, its line, its name, how many of its
-words the model knows, its strongest topics (those that rise above their usual intensity; a text
+words the model knows, its strongest topics (those that rise above the others; a text
 without a theme has none), and its intensity, or proportion, of each topic. The array (``.npy``) has
-these alone. On the way, the documents in which each topic rises most are remembered, for people to
-read.
+these alone. What the documents use topics for is noted on the way (:mod:`.topic_use`).
 """
 
 from __future__ import annotations
 
-__all__ = ["Leading", "apply", "load_model", "save_model", "write_mixtures"]
+__all__ = ["apply", "load_model", "save_model", "write_mixtures"]
 
 import csv
 import json
@@ -31,36 +30,34 @@ from gengs_experiments.runs.atomic import temporary_name, write_atomically
 from gengs_experiments.runs.sanitise import printable, spreadsheet_cell
 
 from ..model.count_input import column_words
-from ..model.topic_activity import excess, proportions_of, strongest_topics
 from ..model.topic_model import TopicModel
 from ..text.counting import Tally, count_words, matrix
-from ..text.vocabulary import Words
+from ..text.word_splitting import Split, Words, load_tokenizer
+from .option_names import by_option_names
 from .source import Label, label_of, open_source, words_of
+from .topic_use import TopicUse
 
 if TYPE_CHECKING:
     from .topics_command import TopicsApply
 
 _WEIGHTS, _TEXT = "model.safetensors", "text.json"
 _BATCH = 512
-_FIRST = 5  # documents to remember for each topic
 
-Leading = list[list[tuple[float, int, Label]]]
-"""For each topic the documents in which it rises most above its usual intensity: by how many
-deviations, the document's number and its label; most first."""
+Splitting = dict[str, Any]
+"""How texts were split: ``least_letters`` and ``tokenizer``, both none for a file of counts."""
 
 
-def save_model(folder: Path, model: TopicModel, words: Words | None) -> None:
+def save_model(folder: Path, model: TopicModel, text: Splitting) -> None:
     """Write the folder; the weights come last."""
     folder.mkdir(parents=True, exist_ok=True)
-    text = {"least_letters": None if words is None else words.least_letters}
     write_atomically(folder / _TEXT, (json.dumps(text) + "\n").encode())
     model.save(folder / _WEIGHTS)
 
 
-def load_model(path: Path) -> tuple[TopicModel, Words | None]:
+def load_model(path: Path) -> tuple[TopicModel, Splitting]:
     """The model in a file, in a model's folder, or in the folder of ``gengs topics fit``.
 
-    With it comes how to split text for it, nothing if it was fitted to counts.
+    With it comes how to split text for it.
 
     Raises:
         FileNotFoundError: If there is none, or it is not finished.
@@ -82,14 +79,31 @@ def load_model(path: Path) -> tuple[TopicModel, Words | None]:
     model = TopicModel.load(file)
     settings = file.parent / _TEXT
     if not settings.is_file():
-        return model, None
+        return model, {"least_letters": None}
     try:
-        least = json.loads(settings.read_bytes())["least_letters"]
-        return model, None if least is None else Words(int(least))
+        text = json.loads(settings.read_bytes())
+        least = text["least_letters"]
+        return model, {**text, "least_letters": None if least is None else int(least)}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{settings} is damaged: {error}") from None
 
 
+def _splitter(model: Path, text: Splitting, tokenizer: str | None) -> Split | None:
+    """How to split texts as those that a model was fitted to; nothing where these were counts.
+
+    A tokenizer has to be named again by the user: what a file names is never imported.
+    """
+    if text["least_letters"] is None:
+        return None
+    if text.get("tokenizer") != tokenizer:
+        raise ValueError(
+            f"expected the --tokenizer that {model} was fitted with, {text.get('tokenizer')}, but "
+            f"got {tokenizer}."
+        )
+    return Words(text["least_letters"]) if tokenizer is None else load_tokenizer(tokenizer)
+
+
+@by_option_names()
 def apply(command: TopicsApply) -> None:
     """Write the intensities, and say what was met.
 
@@ -100,7 +114,8 @@ def apply(command: TopicsApply) -> None:
         raise ValueError(f"expected a .csv or .npy file to write, but got {command.out}.")
     if command.refine < 0:
         raise ValueError(f"expected a --refine of at least 0, but got {command.refine}.")
-    model, words = load_model(command.model)
+    model, text = load_model(command.model)
+    words = _splitter(command.model, text, command.reading.tokenizer)
     model.n_refine = command.refine
     known = column_words(model, None)
     source = open_source(command.corpus, command.reading)
@@ -135,7 +150,7 @@ def write_mixtures(
     batches: Iterable[tuple[list[Label], Any]],
     paths: Iterable[Path],
     kind: Literal["intensities", "proportions"] = "intensities",
-) -> Leading:
+) -> TopicUse:
     """Write the topics of documents; a file appears when it is whole.
 
     Args:
@@ -144,8 +159,8 @@ def write_mixtures(
         paths: A ``.csv`` file, a ``.npy`` file, or both.
         kind: What to write of each topic.
     """
-    topics, network, done = int(model.n_components), model.network_, 0
-    leading: Leading = [[] for _ in range(topics)]
+    use = TopicUse(model.network_)
+    topics = len(use.documents)
     with ExitStack() as stack:
         files = {path.suffix: stack.enter_context(_appearing(path)) for path in paths}
         array, lines = files.get(".npy"), csv.writer(files[".csv"]) if ".csv" in files else None
@@ -156,26 +171,18 @@ def write_mixtures(
             lines.writerow(["document", "line", "name", "words", "strongest", *names])
         for labels, counts in batches:
             found = torch.from_numpy(model.transform(counts))  # (B, K)
-            shown = proportions_of(network, found) if kind == "proportions" else found
-            values = shown.numpy()
+            values = model.proportions(counts) if kind == "proportions" else found.numpy()
+            before, strongest = use.done, use.add(labels, counts, found)
             if lines is not None:
-                strongest = strongest_topics(network, found)
-                lines.writerows(_rows(done, labels, counts, strongest, values))
+                lines.writerows(_rows(before, labels, counts, strongest, values))
             if raw is not None:
                 raw.write(np.ascontiguousarray(values, np.float32).tobytes())
-            rises = np.where(np.diff(counts.indptr)[:, None] > 0, excess(network, found), -np.inf)
-            for topic, column in enumerate(rises.T):
-                rows = np.argsort(-column, kind="stable")[:_FIRST].tolist()
-                more = [(float(column[k]), done + k, labels[k]) for k in rows if column[k] > 0]
-                # of equals, the first ones
-                leading[topic] = sorted(leading[topic] + more, key=lambda one: -one[0])[:_FIRST]
-            done += len(labels)
-        if not done:
+        if not use.done:
             raise ValueError("expected documents, but there are none.")
         if array is not None and raw is not None:  # the header says how many there are
             raw.flush()
-            np.save(array, np.memmap(raw, np.float32, "r", shape=(done, topics)))
-    return leading
+            np.save(array, np.memmap(raw, np.float32, "r", shape=(use.done, topics)))
+    return use
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from gengs_experiments.runs.training import Machine, Task, Training, train
 
 from ..metrics import inverted_rbo, topic_diversity
 from ..model.count_input import read_counts_of
+from ..model.refinement import fold_rng
 from ..model.topic_activity import measure_activity
 from ..model.topic_model import TopicModel
 from ..model.topic_perplexity import perplexity
@@ -36,9 +37,9 @@ from ..model.topic_settings import default_passes
 from ..model.topic_training import in_order
 from ..model.topic_words import topics_as_json
 from ..text.corpus import Corpus
-from ..text.vocabulary import Words
 from .apply import save_model, write_mixtures
 from .ingest import Say, ingest
+from .option_names import by_option_names
 from .source import Label, Source, label_of, open_source
 from .topics_page import render_page
 
@@ -53,6 +54,7 @@ _LARGE = 50_000_000  # entries: from here on, rows are read in blocks
 _BATCH = 512
 
 
+@by_option_names()
 @without_subnormals()
 def fit(command: TopicsFit) -> None:
     """Do what is left to do, and say where the results are."""
@@ -64,8 +66,7 @@ def fit(command: TopicsFit) -> None:
         raise ValueError(f"expected a folder to write outside of {command.corpus}, but got {out}.")
     with _folder(out, command.resume), folder_lock(out):
         corpus, tally = ingest(source, config, out, say)
-        words = Words(config.least_letters) if source.vocabulary is None else None
-        say(f"{tally if words else corpus}")
+        say(f"{tally if source.vocabulary is None else corpus}")
         seed_everything(config.seed)
         model, task, training = build(config, corpus)
         machine = Machine(
@@ -77,18 +78,20 @@ def fit(command: TopicsFit) -> None:
         records = train(
             task, out / "run", config, training, machine, seed=config.seed, experiment="topics fit"
         )
-        finish(model, records, corpus)
+        finish(model, records, corpus, _split(config, corpus)[1])
         say("writing the documents' topics")
         paths = [out / f"document_topics.{suffix}" for suffix in ("csv", "npy")]
-        leading = write_mixtures(model, _labelled(source, corpus), paths)
+        use = write_mixtures(model, _labelled(source, corpus), paths)
         found = topics_as_json(model.network_, corpus.vocabulary, _WORDS)
         write_atomically(out / "topics.txt", _listed(found["topics"]).encode("utf-8", "replace"))
         write_atomically(out / "topics.json", (dumps(found, indent=2) + "\n").encode())
         title = source.path.resolve().name if source.path else "Descriptions of Debian packages"
-        facts = {"title": title, "corpus": corpus, "tally": tally, "leading": leading}
-        page = render_page(records, found, **facts, command=command_line())
+        facts = {"title": title, "corpus": corpus, "tally": tally}
+        page = render_page(records, found, use, **facts, command=command_line())
         write_atomically(out / "index.html", page.encode("utf-8", "replace"))
-        save_model(out / "model", model, words)
+        least = config.least_letters if source.vocabulary is None else None
+        text = {"least_letters": least, "tokenizer": config.reading.tokenizer}
+        save_model(out / "model", model, text)
     last = [record for record in records if record["kind"] == "evaluation"][-1]
     shown = {"perplexity_test": "held-out perplexity", "npmi": "NPMI", "diversity": "diversity"}
     said = ", ".join(f"{name} {last[key]:.4g}" for key, name in shown.items() if key in last)
@@ -172,8 +175,13 @@ def build(config: FitConfig, corpus: Corpus) -> tuple[TopicModel, Task, Training
     return model, task, Training(steps=steps, record_every=len(data), evaluate_every=every)
 
 
-def finish(model: TopicModel, records: list[dict[str, Any]], corpus: Corpus) -> TopicModel:
-    """The model as ``fit`` would have left it, on the CPU and with its history."""
+def finish(
+    model: TopicModel, records: list[dict[str, Any]], corpus: Corpus, held_out: Any = ()
+) -> TopicModel:
+    """The model as ``fit`` would have left it, on the CPU and with its history.
+
+    The last record is then of the topics as they are written, idle ones switched off.
+    """
     model.network_.cpu().eval()
     passes = [record for record in records if record["kind"] == "train"]
     model.trainer_.history = [
@@ -183,7 +191,7 @@ def finish(model: TopicModel, records: list[dict[str, Any]], corpus: Corpus) -> 
     model.trainer_.epochs = len(passes)
     measure_activity(model.network_, corpus, turn=bool(model.turn), settle=True)
     last = [record for record in records if record["kind"] == "evaluation"][-1]
-    last.update(_facts_of_words(model))  # of the topics as they are written
+    last.update(_perplexities(model, corpus, held_out) | _facts_of_words(model))
     return model
 
 
@@ -198,20 +206,24 @@ def _split(config: FitConfig, corpus: Corpus) -> tuple[Any, Any]:
 
 def _evaluation(model: TopicModel, corpus: Corpus, held_out: Any) -> Callable[[], dict[str, float]]:
     def evaluate() -> dict[str, float]:
-        values = {}
-        if len(held_out):
-            device = next(model.network_.parameters()).device
-            batches = (batch.to(device) for batch in in_order(corpus, held_out))
-            found = perplexity(model.network_, batches, model.n_draws)
-            values["perplexity_test"] = found.document
-            values["perplexity_test_corpus"] = found.corpus
-            values["kl_test"] = found.kl
+        values = _perplexities(model, corpus, held_out)
         # on the way a part of the documents is enough to rank words by
         some = np.arange(0, len(corpus), -(-len(corpus) // _RANKED_BY))
         measure_activity(model.network_, corpus, some, turn=bool(model.turn))
         return values | _facts_of_words(model)
 
     return evaluate
+
+
+def _perplexities(model: TopicModel, corpus: Corpus, held_out: Any) -> dict[str, float]:
+    if not len(held_out):
+        return {}
+    device = next(model.network_.parameters()).device
+    batches = (batch.to(device) for batch in in_order(corpus, held_out))
+    with fold_rng(model.trainer_.seed + 1):  # the same draws each time
+        found = perplexity(model.network_, batches, model.n_draws)
+    names = ("perplexity_test", "perplexity_test_corpus", "kl_test")
+    return dict(zip(names, found, strict=True))
 
 
 def _facts_of_words(model: TopicModel) -> dict[str, float]:

@@ -5,12 +5,14 @@ were made from and what was met on the way. The latter is written last: without 
 made anew.
 """
 
-__all__ = ["ingest"]
+__all__ = ["ingest", "splitter"]
 
 import json
 import shutil
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Set
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +22,21 @@ from gengs_experiments.runs.config import to_json
 from ..text.corpus import Corpus
 from ..text.counting import Tally, count_words, write_corpus
 from ..text.documents import text_files
-from ..text.vocabulary import Words, choose_vocabulary, read_stop_words
+from ..text.stop_words import AUTO, languages_of, read_stop_words
+from ..text.vocabulary import choose_vocabulary
+from ..text.word_splitting import Split, Words, is_unsplit, load_tokenizer
 from .source import Source, words_of
 from .topics_command import FitConfig
 
 Say = Callable[[str], None]
+
+_SOME = 1_000  # documents, by which languages and scripts are told
+
+
+def splitter(config: FitConfig) -> Split:
+    """How texts are split into words: by the user's function, if there is one."""
+    name = config.reading.tokenizer
+    return Words(config.least_letters) if name is None else load_tokenizer(name)
 
 
 def ingest(source: Source, config: FitConfig, folder: Path, say: Say) -> tuple[Corpus, Tally]:
@@ -44,9 +56,9 @@ def ingest(source: Source, config: FitConfig, folder: Path, say: Say) -> tuple[C
         _compare(folder, known, facts)
         return Corpus.open(corpus_folder), Tally(**known["tally"])
     shutil.rmtree(corpus_folder, ignore_errors=True)
-    split, vocabulary, tally = Words(config.least_letters), source.vocabulary, Tally()
+    split, vocabulary, tally = splitter(config), source.vocabulary, Tally()
     if vocabulary is None:
-        stop = read_stop_words(config.stop_words)
+        stop = _stop_words(source, config, split, say)
         say("reading the documents for their vocabulary")
         vocabulary = choose_vocabulary(
             words_of(source.documents, split),
@@ -64,6 +76,24 @@ def ingest(source: Source, config: FitConfig, folder: Path, say: Say) -> tuple[C
     text = json.dumps({**facts, "tally": asdict(tally)}, indent=2)
     write_atomically(facts_file, (text + "\n").encode())
     return corpus, tally
+
+
+def _stop_words(source: Source, config: FitConfig, split: Split, say: Say) -> Set[str]:
+    """Words to leave out; on the way, texts that are not split into words are warned of."""
+    some = list(islice(source.documents, _SOME))
+    texts = (document.text for document in some if isinstance(document.text, str))
+    if config.reading.tokenizer is None and is_unsplit(texts):
+        warnings.warn(
+            "many of these texts are in a script without spaces, and whole clauses are taken for "
+            "words; put blanks between words, or a list of words into each field of a .jsonl file, "
+            "or name a function that splits texts by --tokenizer.",
+            stacklevel=2,
+        )
+    if config.stop_words != AUTO:
+        return read_stop_words(config.stop_words)
+    found = languages_of(words_of(some, split))
+    say(f"stop words: {', '.join(found) or 'none, as no language was recognised'}")
+    return frozenset().union(*map(read_stop_words, found))
 
 
 def _identity(source: Source) -> dict[str, Any]:

@@ -75,9 +75,9 @@ class NvpdefConfig:
     """Whether all documents count the same in the training loss, or all tokens."""
     turn: bool = True
     """Rotate the topics by varimax after a third of the steps, so that each has few words."""
-    batch_size: int = DEFAULTS.batch_size
+    batch_size: int = 64
     """Documents in a step."""
-    learning_rate: float = DEFAULTS.learning_rate
+    learning_rate: float = 2e-3
     """Of Adam."""
     decay: Literal["cosine", "none"] = "cosine"
     """How the learning rate falls to zero."""

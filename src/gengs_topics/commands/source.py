@@ -1,6 +1,6 @@
 """Where documents come from: text files, a file of counts, or the embedded sample.
 
-A source gives each document a label for people: its number, its line, its name, and how it begins.
+A source gives each document a label for people: its line, its name, and what it says.
 Files of counts have no text; the first words of a document stand for it.
 """
 
@@ -17,7 +17,7 @@ from ..text.documents import Document, TextFile
 from ..text.text_sets import sample_documents
 from .topics_command import Reading
 
-_EXCERPT = 280
+_LONGEST = 20_000  # characters to quote from
 
 
 class Label(NamedTuple):
@@ -25,7 +25,7 @@ class Label(NamedTuple):
 
     line: int  # where it is in the file, counted from one
     name: str  # what it is called, or nothing
-    excerpt: str  # how it begins
+    text: str  # what it says, or the beginning of it
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def open_source(corpus: Path, reading: Reading) -> Source:
     if not corpus.exists():
         raise FileNotFoundError(f"there is no file or folder {corpus}.")
     options = dict(vars(reading))
-    file = options.pop("vocabulary")
+    file, _ = options.pop("vocabulary"), options.pop("tokenizer")
     if corpus.suffix not in (".npz", ".feat"):
         if file is not None:
             raise ValueError("--vocabulary is for .npz and .feat files; text makes its own.")
@@ -89,22 +89,15 @@ def open_source(corpus: Path, reading: Reading) -> Source:
 def words_of(
     documents: Iterable[Document], split: Callable[[str], list[str]] | None
 ) -> Iterator[list[str] | Mapping[str, int]]:
-    """The words of each document; in a file of counts, how often each occurs."""
+    """The words of each document, as they are where it has a list of them; or their counts."""
     return (split(d.text) if split and isinstance(d.text, str) else d.text for d in documents)
 
 
 def label_of(document: Document) -> Label:
     """What to call a document; that of counts by its most frequent words."""
     text = document.text
-    if not isinstance(text, str):
+    if isinstance(text, Mapping):
         text = " ".join(sorted(text, key=text.__getitem__)[:-31:-1])
-    return Label(document.line, document.name, excerpt(text))
-
-
-def excerpt(text: str) -> str:
-    """The beginning of a text, in one line, ended at a word."""
-    # half of a pair of surrogates, which JSON may hold, cannot be written
-    line = " ".join(text[: 4 * _EXCERPT].split()).encode("utf-8", "replace").decode()
-    if len(line) <= _EXCERPT:
-        return line
-    return line[:_EXCERPT].rsplit(" ", 1)[0] + " …"
+    elif not isinstance(text, str):
+        text = " ".join(text)
+    return Label(document.line, document.name, text[:_LONGEST])

@@ -33,6 +33,9 @@ class Reading:
     """The most characters of a line, or of a file in a folder: a longer one is an error."""
     vocabulary: str | None = None
     """The words of the columns, a line each: for .npz and .feat files."""
+    tokenizer: str | None = None
+    """A function module:name that splits a text into words, in place of ours; for scripts without
+    spaces. (A .jsonl file may also have a list of words in its field.)"""
 
 
 @dataclass(frozen=True)
@@ -40,22 +43,25 @@ class FitConfig:
     """What is fitted: everything here changes the result, and nothing else does."""
 
     reading: Reading = field(default_factory=Reading)
-    stop_words: str = "english"
-    """Words to leave out: english, none, or a file of them."""
+    stop_words: str = "auto"
+    """Words to leave out: of the languages that the texts are in (auto), of one language (en, de,
+    ...), none, or those in a file."""
     least_letters: int = 3
-    """Leave out shorter words."""
+    """Leave out shorter words, but in scripts without spaces."""
     min_df: float = 5
     """Keep words of at least this many documents; below 1, of this share of them."""
-    max_df: float = 0.5
-    """Keep words of at most this many documents; up to 1, of this share of them."""
+    max_df: float | None = None
+    """Keep words of at most this many documents; up to 1, of this share of them. By default half of
+    them, and of more if the word is not spread evenly."""
     size: int = 10_000
     """Keep at most this many words: those of the most documents."""
-    topics: int = DEFAULTS.topics
-    """The number of topics; those that are hardly used say so."""
+    topics: int | None = None
+    """The number of topics; those that are hardly used say so. By default three quarters of the
+    root of the number of documents, at most 50."""
     super_topics: tuple[int, ...] = ()
     """The sizes of the layers above the topics, the uppermost first."""
     epochs: int | None = None
-    """How often to go through the documents; by default 5 to 20 times, as a rule."""
+    """How often to go through the documents; by default 4 to 10 times, as a rule."""
     batch_size: int = DEFAULTS.batch_size
     """Documents in a step."""
     learning_rate: float = DEFAULTS.learning_rate
@@ -67,7 +73,8 @@ class FitConfig:
     hidden: tuple[int, ...] = DEFAULTS.hidden
     """The widths of the encoder's layers."""
     turn: bool = True
-    """Rotate the topics by varimax: each has few words, and each document few topics."""
+    """Rotate the topics of more than a thousand documents by varimax: each has few words, and each
+    document few topics."""
     words: Literal["urn", "multinomial"] = DEFAULTS.words
     """A Pólya urn, from which a word that has occurred is likelier to come again; or independent
     draws."""

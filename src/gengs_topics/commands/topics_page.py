@@ -4,7 +4,7 @@ Jinja escapes every string that it inserts, and the page's own head forbids scri
 a word of somebody's documents stays a word.
 """
 
-__all__ = ["render_page", "training_curve"]
+__all__ = ["in_a_sentence", "render_page", "training_curve"]
 
 from importlib.resources import files
 from math import exp, isfinite, log
@@ -13,20 +13,27 @@ from typing import Any, NamedTuple
 from gengs import __version__
 from gengs_experiments.runs.sanitise import on_page
 
+from .topic_use import TopicUse, passage
+
+_MENTIONED = 5  # topics in the sentence at the top
 _WIDTH, _HEIGHT = 640, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 34
 
 
 def render_page(
-    records: list[dict[str, Any]], found: dict[str, list[dict[str, Any]]], **shown: Any
+    records: list[dict[str, Any]],
+    found: dict[str, list[dict[str, Any]]],
+    use: TopicUse,
+    **shown: Any,
 ) -> str:
     """The page as text.
 
     Args:
         records: Of the training.
         found: ``topics.json``.
-        shown: The ``title``, the ``corpus`` and the ``tally`` of what was met on the way to it, the
-            documents with most of each topic (``leading``), and the ``command`` that made this.
+        use: How documents use the topics.
+        shown: The ``title``, the ``corpus`` and the ``tally`` of what was met on the way to it, and
+            the ``command`` that made this.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -48,10 +55,31 @@ def render_page(
         css=Markup(css),
         last=[record for record in records if record["kind"] == "evaluation"][-1],
         curve=training_curve(records),
+        about=in_a_sentence(found["topics"], use),
+        use=use,
+        shares=use.shares().tolist(),
+        passage=passage,
         version=__version__,
         **found,
         **shown,
     )
+
+
+def in_a_sentence(topics: list[dict[str, Any]], use: TopicUse) -> str:
+    """What the documents are about: the topics that most of them have as their strongest.
+
+    Those whose words do not belong together are no answer.
+    """
+    order = sorted(range(len(topics)), key=lambda k: -int(use.documents[k]))
+    clear = [k for k in order if use.documents[k] and not topics[k]["note"]][:_MENTIONED]
+    if not clear:
+        return "No topic of these documents is clear."
+    parts = [
+        f"{', '.join(topics[k]['label'])} ({use.documents[k] / use.done:.0%})".replace("%", " %")
+        for k in clear
+    ]
+    listed = "; ".join(parts)
+    return f"These {use.done:,} documents are mostly about {listed}."
 
 
 class CurveDrawing(NamedTuple):

@@ -87,7 +87,9 @@ def _print(topics: list[dict[str, Any]], hierarchy: list[dict[str, Any]]) -> Non
     for name in ("topic", "share", "NPMI"):
         table.add_column(name, justify="right")
     table.add_column("words")
-    for number, topic in enumerate(topics):
+    numbered = dict(enumerate(topics))
+    active = {k: topic for k, topic in numbered.items() if topic["note"] != "inactive"} or numbered
+    for number, topic in active.items():
         # a Text is not markup, whatever the words hold
         words = Text(printable(", ".join(topic["words"])))
         if topic["note"]:
@@ -95,6 +97,8 @@ def _print(topics: list[dict[str, Any]], hierarchy: list[dict[str, Any]]) -> Non
         share, coherence = f"{100 * topic['share']:.1f} %", f"{topic['coherence']:.2f}"
         table.add_row(str(number), share, coherence, words, style="dim" if topic["note"] else "")
     console.print(table)
+    if left_out := len(topics) - len(active):
+        console.print(f"{left_out} more, which the documents hardly use")
     if hierarchy:
         forest = Tree("super-topics", hide_root=True)
         for root in hierarchy:

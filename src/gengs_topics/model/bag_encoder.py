@@ -73,12 +73,12 @@ class BagEncoder(nn.Module):
     def forward(self, counts: Tensor) -> Tensor:
         if self.training and self.thinning:
             counts = thinned(counts, 1 - self.thinning)
-        features: Tensor = self.layers(torch.log1p(counts))
+        features: Tensor = self.layers(counts)
         return features
 
 
 class BagLinear(nn.Module):
-    """A linear layer whose inputs ``(B, inputs)`` are mostly zeros, and need no gradient."""
+    """A linear layer of log(1 + counts) ``(B, inputs)``, most of which are zero."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class BagLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         row, column = x.nonzero(as_tuple=True)
         starts = torch.searchsorted(row, torch.arange(len(x), device=x.device))
-        values = x[row, column]
+        values = x[row, column].log1p()
         bags = embedding_bag(column, self.weight, starts, mode="sum", per_sample_weights=values)
         return bags + self.bias
 

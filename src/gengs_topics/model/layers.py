@@ -36,7 +36,7 @@ References:
 __all__ = ["PoissonLayer", "PositiveLinear", "PosteriorFamily", "check_rate"]
 
 import math
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
@@ -80,6 +80,7 @@ class PoissonLayer(nn.Module):
         self.size, self.level, self.posterior_family, self.start_rate = size, level, posterior, rate
         self.log_rate = nn.Parameter(torch.full((size,), math.log(rate)), requires_grad=learn_rate)
         self.atoms: Tensor = nn.Buffer(torch.arange(float(level or 0)), persistent=False)
+        self._made: tuple[Any, Distribution] | None = None
 
     @property
     def width(self) -> int:
@@ -98,7 +99,15 @@ class PoissonLayer(nn.Module):
 
     def prior(self, rate: Tensor | None = None) -> Distribution:
         """The prior of each count, of its own rates ``(D,)`` or of these ``(*, D)``."""
-        return self.poisson(self.log_rate.exp() if rate is None else rate)
+        if rate is not None:
+            return self.poisson(rate)
+        if self.log_rate.requires_grad:
+            return self.poisson(self.log_rate.exp())
+        # the same table in every step: made once for each state of the rate
+        state = self.log_rate.device, self.log_rate.dtype, self.log_rate._version
+        if self._made is None or self._made[0] != state:
+            self._made = state, self.poisson(self.log_rate.exp())
+        return self._made[1]
 
     def posterior(self, raw: Tensor, prior: Distribution) -> Distribution:
         """The posterior ``(*, D)`` of raw numbers ``(*, D * width)``, starting from the prior."""

@@ -2,9 +2,13 @@ r"""Which topics a corpus uses, how much, and whether their words belong togethe
 
 Measured once training is done, on documents that the model was trained on:
 
-- a topic's *usual intensity* and its *deviation* :math:`\sigma_k` are the median and the standard
-  deviation of its posterior means over documents. A document has a topic where it rises above the
-  usual intensity, by 1.5 deviations of the prior or more; a text without a theme has none;
+- a topic's *deviation* :math:`\sigma_k` is the standard deviation of its posterior means over
+  documents, and its *usual intensity* their median; or, where half of the documents have the topic
+  or more, the middle between the lowest and the highest tenth of them;
+- a document's *strength* of a topic is by how many deviations of the prior its intensity rises
+  above the usual one, measured against the mean rise of all active topics in this document: of
+  themes that exclude each other, one falls where another rises. A document has the topics that
+  rise, at least half as far as the one that rises most; a text without a known word has none;
 - its *effect* :math:`\rho_k` is how much a unit of it moves the logits of the words, the standard
   deviation of the entries :math:`R_{kw}` over words w drawn from the bias;
 - its *share* is its part of what tells documents apart, :math:`\sigma_k^2 \rho_k^2` over the sum of
@@ -28,11 +32,11 @@ References:
 """
 
 __all__ = [
-    "excess",
     "measure_activity",
     "notes",
     "proportions_of",
     "shares",
+    "strengths",
     "strongest_topics",
 ]
 
@@ -48,6 +52,7 @@ from gengs_experiments.data.batches import Batches
 from ..metrics import npmi, npmi_by_chance
 from .document_weights import SHORT, typical_length
 from .topic_network import TopicNetwork
+from .topic_start import FEW
 from .varimax import document_rotations
 from .word_ranking import rank_words
 
@@ -57,6 +62,7 @@ _MEMORY = 5_000
 """What ``partial_fit`` knew of the topics' words counts as much as so many documents."""
 _WORDS = 10
 _NOISE = 0.5
+_TENTHS = torch.tensor([0.1, 0.9])
 _LEAST_VARIANCE, _LEAST_SHARE, _LEAST_MARGIN = 0.01, 0.25, 0.08
 _IDLE = 0.1
 
@@ -81,7 +87,8 @@ def measure_activity(
         counts: Documents, a SciPy matrix by rows or a corpus.
         rows: Of these; all by default.
         sort: Whether the topics may change; otherwise they stay what they are.
-        turn: Whether they may also turn, to the directions of their documents (:mod:`.varimax`).
+        turn: Whether they may also turn, to the directions of their documents (:mod:`.varimax`);
+            those of few documents stay where they started (:mod:`.topic_start`).
         settle: Whether training has ended: idle latents of short documents are switched off.
     """
     rows = np.arange(counts.shape[0]) if rows is None else rows
@@ -98,9 +105,10 @@ def measure_activity(
         idle = variances < _IDLE * variances.max().clamp_max(network.decoder.scale**2)
         means = means.where(~network.switch_off(idle), network.decoder.centre)
     documents = csr_array(getattr(counts, "counts", counts)[rows])
-    if sort and turn and not network.hierarchy() and bool(means.isfinite().all()):
+    turn = turn and len(means) > FEW and not network.hierarchy()
+    if sort and turn and bool(means.isfinite().all()):
         means = _turned(network, means, documents)
-    network.usual.copy_(means.median(0).values)
+    network.usual.copy_(_usual(means))
     network.deviation.copy_(means.std(0, correction=0))
     scores = _scores(means, documents)
     if not sort and bool(network.relevance.isfinite().all()):  # a few documents move lists a little
@@ -111,6 +119,12 @@ def measure_activity(
     network.chance.copy_(torch.from_numpy(npmi_by_chance(words, documents)))
     if sort:
         network.reorder(shares(network).argsort(descending=True, stable=True))
+
+
+def _usual(means: Tensor) -> Tensor:
+    """The intensity of each topic in documents that do not have it, or in all alike, ``(D,)``."""
+    low, high = means.quantile(_TENTHS.to(means), dim=0)
+    return torch.minimum(means.median(0).values, (low + high) / 2)
 
 
 def _turned(network: TopicNetwork, means: Tensor, documents: Any) -> Tensor:
@@ -127,7 +141,7 @@ def _turned(network: TopicNetwork, means: Tensor, documents: Any) -> Tensor:
 
 
 def _scores(means: Tensor, documents: Any) -> Tensor:
-    return torch.from_numpy(rank_words((means - means.median(0).values).cpu().numpy(), documents))
+    return torch.from_numpy(rank_words((means - _usual(means)).cpu().numpy(), documents))
 
 
 def _first(scores: Tensor) -> list[list[int]]:
@@ -166,9 +180,18 @@ def shares(network: TopicNetwork) -> Tensor:
     return variances / variances.sum().clamp_min(torch.finfo(variances.dtype).tiny)
 
 
-def excess(network: TopicNetwork, intensities: Tensor) -> Tensor:
-    """How many deviations of the prior each intensity ``(B, D)`` is above its topic's usual one."""
-    return (intensities - network.usual) / network.decoder.scale
+def strengths(network: TopicNetwork, intensities: Tensor, lengths: Tensor | None = None) -> Tensor:
+    """How far each topic rises in documents above the active others, in deviations, ``(B, D)``.
+
+    Of inactive topics (unless all are), and in documents without words (of no ``lengths``), it is
+    minus infinity.
+    """
+    rises = (intensities - network.usual) / network.decoder.scale
+    active = torch.tensor([note != "inactive" for note in notes(network)], device=rises.device)
+    active = active | ~active.any()
+    mean = rises[:, active].mean(-1, keepdim=True) if int(active.sum()) > 1 else 0.0
+    found = (rises - mean).where(active, -torch.inf)
+    return found if lengths is None else found.where(lengths.unsqueeze(-1) > 0, -torch.inf)
 
 
 def notes(network: TopicNetwork) -> list[str]:
@@ -182,31 +205,40 @@ def notes(network: TopicNetwork) -> list[str]:
     ]
 
 
-def proportions_of(network: TopicNetwork, intensities: Tensor) -> Tensor:
+def proportions_of(
+    network: TopicNetwork, intensities: Tensor, lengths: Tensor | None = None
+) -> Tensor:
     """What of each document is about each topic, ``(B, D)``; rows sum to one.
 
-    By how much topics rise above their usual intensities, times what a unit of each does to the
-    words; a rise below half a deviation is none. Where no topic rises, all are equal.
+    By the strengths of its topics, times what a unit of each does to the words; those below half a
+    deviation, or half of the strongest, do not count. Where no topic rises, all are equal.
     """
-    above = excess(network, intensities)
-    risen = above.where(above > _NOISE, 0.0) * _effects(network)
+    above = strengths(network, intensities, lengths)
+    noise = (above.amax(-1, keepdim=True) / 2).clamp(0.0, _NOISE)
+    risen = above.where(above > noise, 0.0) * _effects(network)
     total = risen.sum(-1, keepdim=True)
     return (risen / total).where(total > 0, 1 / risen.shape[-1])
 
 
 def strongest_topics(
-    network: TopicNetwork, intensities: Tensor, top: int = 3, least: float = 1.5
+    network: TopicNetwork,
+    intensities: Tensor,
+    lengths: Tensor | None = None,
+    top: int = 3,
+    least: float = 0.0,
 ) -> list[list[tuple[int, float]]]:
-    """For each document the active topics that rise by ``least`` deviations, and by how many.
+    """For each document its strongest topics, and their strengths.
 
-    Those come first whose rise does most to the words.
+    They rise above the others, by ``least`` at least and at least half as far as the one that rises
+    most. Those come first whose rise does most to the words.
     """
-    above = excess(network, intensities)
-    above[:, [k for k, note in enumerate(notes(network)) if note == "inactive"]] = -torch.inf
-    order = (above * _effects(network)).where(above >= least, -torch.inf)
-    topics = order.topk(min(top, above.shape[-1]), -1).indices
-    values = above.gather(-1, topics)
+    above = strengths(network, intensities, lengths)
+    floor = (above.amax(-1, keepdim=True) / 2).clamp_min(max(least, 1e-6))
+    order = (above * _effects(network)).where(above >= floor, -torch.inf)
+    topics = order.topk(min(top, above.shape[-1]), -1)
+    values = above.gather(-1, topics.indices)
+    rows = zip(topics.indices.tolist(), values.tolist(), topics.values.tolist(), strict=True)
     return [
-        [(topic, value) for topic, value in zip(*row, strict=True) if value >= least]
-        for row in zip(topics.tolist(), values.tolist(), strict=True)
+        [(topic, value) for topic, value, rank in zip(*row, strict=True) if rank > -torch.inf]
+        for row in rows
     ]

@@ -11,7 +11,8 @@ r"""``gengs_topics.TopicModel``: deep Poisson topics with scikit-learn's interfa
     model.transform(counts)  # documents by topic intensities
 
 Underneath is :class:`gengs_topics.NVPDEF`: each topic is a Poisson count, a network writes its
-posterior, and the gradient passes through exact draws by the mid-CDF estimator.
+posterior, and the gradient passes through exact draws by the mid-CDF estimator. It starts from an
+NMF of the documents (:mod:`.topic_start`).
 """
 
 __all__ = ["TopicModel"]
@@ -40,7 +41,8 @@ from .refinement import fold_rng
 from .topic_activity import measure_activity, notes, proportions_of, strongest_topics
 from .topic_defaults import DEFAULTS
 from .topic_perplexity import completion, perplexity
-from .topic_settings import CONSTRAINTS, NETWORK, settings_of
+from .topic_settings import CONSTRAINTS, NETWORK, default_topics, settings_of
+from .topic_start import start_topics
 from .topic_training import TopicFit, in_order, unchanged_by_failure
 from .topic_words import Branch, Topic, branches, top_words
 from .word_decoder import WordLaw
@@ -50,7 +52,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """Topics of documents, from word counts.
 
     Args:
-        n_components: The number of topics; those that are hardly used say so (``n_topics_``).
+        n_components: The number of topics; those that are hardly used say so (``n_topics_``). By
+            default three quarters of the root of the number of documents, at most 50.
         super_topics: The sizes of the layers above the topics, the uppermost first.
         rates: The prior's mean intensity, of all layers or of each; below the last atom.
         level: The number of atoms of an intensity: 0 ... level - 1.
@@ -67,10 +70,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             or 10 where texts have a dozen words: topics that these do not carry switch off.
         topic_penalty: The weight of the Gaussian prior on the topics' entries.
         weigh: Whether all documents count the same in training, or all tokens.
-        turn: Whether ``fit`` rotates the topics by varimax: after a third of its steps, to
-            directions in which each has few words (not with implicit posteriors), and at its end,
-            to directions in which each document has few of them (not below super-topics).
-        max_iter: The number of passes over the documents; by default 5 to 20, as a rule.
+        turn: Whether ``fit`` rotates the topics by varimax: of more than a thousand documents after
+            a third of its steps, to directions in which each has few words (not with implicit
+            posteriors), and at its end, to directions in which each document has few of them, if
+            their words are more coherent there (not below super-topics).
+        max_iter: The number of passes over the documents; by default 4 to 10, as a rule.
         batch_size: Documents in a step.
         learning_rate: Of Adam; ``fit`` lets it fall to zero along a cosine.
         early_stopping: Hold documents out, and stop when their perplexity rises.
@@ -98,7 +102,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def __init__(
         self,
-        n_components: int = DEFAULTS.topics,
+        n_components: int | None = None,
         *,
         super_topics: Sequence[int] = (),
         rates: float | Sequence[float] = DEFAULTS.rate,
@@ -162,12 +166,15 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """A new network, and what trains it."""
         seed = int(check_random_state(settings_of(self).random_state).randint(2**31 - 1))
         with fold_rng(seed):
-            self._build(counts.shape[1], starting_shares(counts, settings_of(self).weigh))
+            shares = starting_shares(counts, settings_of(self).weigh)
+            self._build(counts.shape[1], shares, default_topics(counts.shape[0]))
+            start_topics(self.network_, counts, seed)
         self.trainer_ = TopicFit(self.network_, seed)
 
-    def _build(self, words: int, unigram: Tensor | None = None) -> None:
-        """Make the network, and note which settings it was made with."""
+    def _build(self, words: int, unigram: Tensor | None = None, topics: int = 1) -> None:
+        """Make the network, of so many topics if no number is set, and note its settings."""
         of = settings_of(self)
+        of.n_components = of.n_components or topics
         self._built = {name: getattr(of, name) for name in NETWORK}
         self.network_ = NVPDEF(
             BagEncoder(words, of.hidden, dropout=of.dropout, thinning=of.thinning),
@@ -229,39 +236,41 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         They are around the prior's mean, ``rates``: features for a classifier. To read, see
         :meth:`proportions` and :meth:`strongest`.
         """
-        return self._intensities(X).float().numpy()
+        return self._read(X)[0].float().numpy()
 
     def proportions(self, X: Any) -> Any:
         """How much of each document is about each topic, ``(documents, topics)``; rows sum to one.
 
-        By how much each rises above its usual intensity (:mod:`.topic_activity`); if none does, all
-        are equal.
+        By how much each rises above the others (:mod:`.topic_activity`); if none does, all are
+        equal.
         """
-        return proportions_of(self.network_, self._intensities(X)).float().numpy()
+        return proportions_of(self.network_, *self._read(X)).float().numpy()
 
-    def strongest(self, X: Any, top: int = 3, least: float = 1.5) -> list[list[tuple[int, float]]]:
-        """For each document the topics that rise above their usual intensity, and by how much.
+    def strongest(self, X: Any, top: int = 3, least: float = 0.0) -> list[list[tuple[int, float]]]:
+        """For each document the topics that rise above the others in it, and by how much.
 
-        A text without a theme has none.
+        A text without a known word has none (:mod:`.topic_activity`).
 
         Args:
             X: Word counts.
             top: At most so many; inactive topics are never among them.
             least: By at least so many standard deviations of the prior.
         """
-        return strongest_topics(self.network_, self._intensities(X), top, least)
+        return strongest_topics(self.network_, *self._read(X), top, least)
 
     @torch.no_grad()
-    def _intensities(self, X: Any) -> Tensor:
+    def _read(self, X: Any) -> tuple[Tensor, Tensor]:
+        """The topics' intensities in documents, ``(B, D)``, and the documents' lengths."""
         check_is_fitted(self, "network_")
         counts = read_counts_of(self, X, reset=False)
         self.network_.eval()
-        refine, found = settings_of(self, **self._built).n_refine, []
+        refine, found, lengths = settings_of(self, **self._built).n_refine, [], []
         for x in in_order(counts):
+            lengths.append(x.sum(-1))
             # the last few of an array are rounded otherwise: no document's are among them
             whole = pad(x, (0, 0, 0, -len(x) % 16))
             found.append(self.network_.intensities(whole, refine=refine)[: len(x)])
-        return torch.cat(found)
+        return torch.cat(found), torch.cat(lengths)
 
     def perplexity(
         self,

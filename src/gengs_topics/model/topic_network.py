@@ -124,10 +124,16 @@ class TopicNetwork(LatentModel):
         # a constant added to a topic's row changes no probability
         return weight - weight.mean(-1, keepdim=True)
 
+    def gains(self, deviations: float = 4.0) -> Tensor:
+        """How much each topic, when strong, adds to each word's probability, ``(D, V)``."""
+        bias = self.decoder.bias.detach()
+        strong = bias + self.topics() * (deviations * self.decoder.scale)
+        return strong.softmax(-1) - bias.softmax(-1)
+
     def word_scores(self) -> Tensor:
         """What words are ranked by in each topic, ``(D, V)`` (:mod:`.word_ranking`)."""
         measured = self.relevance.isfinite().all()
-        return self.relevance if measured else self.decoder.gains()
+        return self.relevance if measured else self.gains()
 
     def hierarchy(self) -> list[Tensor]:
         """The positive weights from each layer to the next, ``(D_next, D)`` each."""

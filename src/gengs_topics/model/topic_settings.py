@@ -1,6 +1,6 @@
 """The settings of a topic model: their checks by scikit-learn, and how long to train."""
 
-__all__ = ["CONSTRAINTS", "NETWORK", "default_passes", "settings_of"]
+__all__ = ["CONSTRAINTS", "NETWORK", "default_passes", "default_topics", "settings_of"]
 
 from numbers import Integral, Real
 from types import SimpleNamespace
@@ -14,18 +14,27 @@ from .layers import PosteriorFamily
 from .nvpdef import Stack
 from .word_decoder import WordLaw
 
-_STEPS, _LEAST_STEPS = 2100, 600
+_STEPS, _LEAST_STEPS = 500, 200
 
 
 def default_passes(batches: int) -> int:
     """How often to go through documents that make so many batches.
 
-    For about 2,100 steps, but 5 times at least and 20 times at most: more passes over few documents
-    make the encoder know them by heart. Very few documents are gone through more often, for 600
-    steps, at most 100 times.
+    For about 500 steps, but 4 times at least and 10 times at most: more passes over few documents
+    make the encoder know them by heart. Very few documents are gone through more often, for 200
+    steps, at most 50 times.
     """
-    usual = max(5, min(20, round(_STEPS / max(batches, 1))))
-    return max(usual, min(100, round(_LEAST_STEPS / max(batches, 1))))
+    usual = max(4, min(10, round(_STEPS / max(batches, 1))))
+    return max(usual, min(50, round(_LEAST_STEPS / max(batches, 1))))
+
+
+def default_topics(documents: int) -> int:
+    """How many topics so many documents have where nobody says: as many as one can read.
+
+    Three quarters of the root of their number, at least 2 and at most 50: 8 for a hundred texts, 13
+    for 300.
+    """
+    return max(2, min(50, round(0.75 * documents**0.5)))
 
 
 NETWORK = (
@@ -41,7 +50,7 @@ _WEIGHT = [Interval(Real, 0, None, closed="left")]
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
 
 CONSTRAINTS: dict[str, list[Any]] = {
-    "n_components": _COUNT,
+    "n_components": [*_COUNT, None],
     "super_topics": ["array-like"],
     "rates": [*_POSITIVE, "array-like"],
     "level": [Interval(Integral, 2, None, closed="left")],

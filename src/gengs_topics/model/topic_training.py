@@ -38,6 +38,7 @@ from .refinement import fold_rng
 from .topic_network import TopicNetwork
 from .topic_perplexity import perplexity
 from .topic_settings import default_passes
+from .topic_start import FEW
 from .varimax import VarimaxRotation
 
 
@@ -140,7 +141,7 @@ class TopicFit:
             weigh=settings.weigh,
             topic_penalty=settings.topic_penalty,
             weight_decay=settings.weight_decay,
-            turn=settings.turn,
+            turn=settings.turn and data.items > FEW,
             evaluate=evaluate,
         )
 

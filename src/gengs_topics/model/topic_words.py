@@ -18,6 +18,8 @@ import torch
 from .topic_activity import notes, shares
 from .topic_network import TopicNetwork
 
+_TELLING, _NAMED_BY = 25, 3
+
 
 class Topic(NamedTuple):
     """The first words of a topic."""
@@ -32,6 +34,8 @@ class Topic(NamedTuple):
     """NPMI of the first ten words that tell something, in whole documents; NaN before training."""
     note: str
     """``"inactive"``, ``"incoherent"``, or nothing."""
+    label: tuple[str, ...]
+    """Three words to call the topic by: of those that tell most of it, the most frequent ones."""
 
 
 class Branch(NamedTuple):
@@ -51,10 +55,29 @@ def top_words(model: TopicNetwork, vocabulary: Sequence[str], top: int = 10) -> 
     if top < 1:
         raise ValueError(f"expected at least 1 word in `top`, but got {top}.")
     weights, columns = model.word_scores().topk(min(top, len(vocabulary)), -1)
-    facts = zip(shares(model).tolist(), model.coherence.tolist(), notes(model), strict=True)
+    names = [tuple(vocabulary[column] for column in row) for row in _labels(model)]
+    facts = zip(shares(model).tolist(), model.coherence.tolist(), notes(model), names, strict=True)
     return [
         Topic(tuple(vocabulary[column] for column in row), tuple(scores), *fact)
         for row, scores, fact in zip(columns.tolist(), weights.tolist(), facts, strict=True)
+    ]
+
+
+def _labels(model: TopicNetwork) -> list[list[int]]:
+    """The columns of the words to call each topic by.
+
+    The words that tell most of a topic are often boilerplate that occurs once in each of its
+    documents. Of 25, those are taken whose probability the topic raises most.
+    """
+    scores = model.word_scores()
+    first = scores.topk(min(_TELLING, scores.shape[1]), -1)
+    gains = model.gains().gather(-1, first.indices)
+    gains = gains.where((first.values > 0) | (first.values == first.values[:, :1]), -torch.inf)
+    best = gains.topk(min(_NAMED_BY, gains.shape[1]), -1)
+    rows = first.indices.gather(-1, best.indices)
+    return [
+        [column for column, gain in zip(*row, strict=True) if gain > -torch.inf]
+        for row in zip(rows.tolist(), best.values.tolist(), strict=True)
     ]
 
 

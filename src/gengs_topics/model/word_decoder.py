@@ -107,12 +107,6 @@ class WordDecoder(nn.Module):
         flat = torch.addmm(self.bias, (z - self.centre).flatten(0, -2), self.weight)
         return flat.unflatten(0, z.shape[:-1])
 
-    def gains(self, deviations: float = 4.0) -> Tensor:
-        """How much each topic, when strong, adds to each word's probability, ``(D, V)``."""
-        bias = self.bias.detach()
-        strong = bias + self.weight.detach() * (deviations * self.scale)
-        return strong.softmax(-1) - bias.softmax(-1)
-
     def cost(self, counts: Tensor, z: Tensor) -> Tensor:
         """Minus the log-likelihood of counts ``(B, V)`` given z ``(*, B, D)``: ``(*, B)``."""
         row, column = counts.nonzero(as_tuple=True)  # (R,): the words that there are

@@ -2,7 +2,7 @@
 
 =======================  ===========================================================
 ``.txt``                 one document a line; an empty line is an empty document
-``.jsonl``, ``.ndjson``  one JSON object a line, the text in a named field
+``.jsonl``, ``.ndjson``  one JSON object a line, the text in a named field, or a list of words
 ``.csv``, ``.tsv``       a header, then one document a row, the text in a named column
 a folder                 each ``.txt`` file in it or below it is a document, called like
                          the file, in the order of their names; hidden ones are left out
@@ -36,7 +36,7 @@ class Document(NamedTuple):
     """One document: where it begins, what it says, and what it is called, or nothing."""
 
     line: int  # counted from one; in a folder, which file it is
-    text: Any  # in a file of counts, how often each word occurs
+    text: Any  # or a list of its words; in a file of counts, how often each of them occurs
     name: str
 
 
@@ -74,7 +74,7 @@ class TextFile:
             for number, record in self._objects() if _suffix(self.path) in _JSON else self._rows():
                 text = self._value(record, self.field, number)
                 name = self._value(record, self.name_field, number) if self.name_field else ""
-                yield Document(number, text, name)
+                yield Document(number, text, str(name))
 
     def _whole(self, path: Path) -> str:
         """All of a file, if it is not too long."""
@@ -134,16 +134,20 @@ class TextFile:
         missing = min(wanted - set(names))
         raise ValueError(f"{self.path} has no column {missing!r}{nearest(missing, names)}")
 
-    def _value(self, record: dict[str, object], field: str, number: int) -> str:
+    def _value(self, record: dict[str, object], field: str, number: int) -> str | list[str]:
         where = f"line {number} of {self.path}"
         if field not in record:
             hint = nearest(field, record) if record else "; it has none."
             raise ValueError(f"{where} has no field {field!r}{hint}")
         value = record[field]
-        if field == self.field and not isinstance(value, str | None):
-            kind = type(value).__name__
-            raise ValueError(f"expected text in the field {field!r} in {where}, but got {kind}.")
-        return "" if value is None else str(value)
+        if field != self.field or isinstance(value, str | None):
+            return "" if value is None else str(value)
+        if isinstance(value, list) and all(isinstance(word, str) for word in value):
+            return value
+        kind = type(value).__name__
+        raise ValueError(
+            f"expected text or a list of words in the field {field!r} in {where}, but got {kind}."
+        )
 
     def _lines(self, path: Path) -> Iterator[tuple[int, str]]:
         advice = "; give its `encoding`, such as latin-1 or utf-16, or let `errors` be replace"

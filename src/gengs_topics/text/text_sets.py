@@ -33,7 +33,9 @@ from .corpus import Corpus
 from .counting import count_words, matrix
 from .counts_files import read_counts, read_feat, read_vocabulary
 from .rcv1 import load_rcv1
-from .vocabulary import ENGLISH, Words, choose_vocabulary, read_stop_words
+from .stop_words import read_stop_words
+from .vocabulary import choose_vocabulary
+from .word_splitting import Words
 
 Pair = tuple[Corpus, Corpus]
 
@@ -82,7 +84,7 @@ def _sample() -> Pair:
     vocabulary = choose_vocabulary(
         (split(document.text) for document in documents if document.part == "train"),
         # every document has these: they are what the archive consists of
-        {*read_stop_words(ENGLISH), "package", "packages", "provides", "program", "debian"},
+        {*read_stop_words("english"), "package", "packages", "provides", "program", "debian"},
         min_df=3,
         max_df=0.3,
         size=2000,

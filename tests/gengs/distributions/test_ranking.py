@@ -221,3 +221,18 @@ def test_no_closed_forms_are_claimed():
     with pytest.raises(NotImplementedError, match="average draws"):
         _ = q.mean
     assert gengs.PlackettLuce(logits=torch.zeros(4), k=1).mean.tolist() == [[0.25] * 4]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda q: q.log_prob_order(torch.tensor([0, 0, 2])), "at most once"),
+        (lambda q: q.log_prob_order(torch.tensor([0, 1, 3])), "at most once"),
+        (lambda q: q.ranks(torch.tensor([0, 1])), "the indices of 3 items"),
+        (lambda q: q.ranks(torch.tensor([0.0, 1.0, 2.0])), "integer indices"),
+        (lambda q: q.members([0, 1, 2]), "integer indices, but got list"),
+    ],
+)
+def test_what_is_no_order_is_refused(call, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        call(gengs.PlackettLuce(logits=torch.zeros(3)))

@@ -197,6 +197,11 @@ def test_logits_beyond_any_weight():
         assert q.log_partition == theta[:k].sum() and q.entropy() == 0
 
 
+def test_nothing_to_choose_from_and_nothing_chosen():
+    q = gengs.Subset(0, logits=torch.full((3,), -torch.inf))
+    assert q.sample().tolist() == q.mean.tolist() == [0, 0, 0] and q.log_partition == 0
+
+
 def test_transforms_shapes_and_types():
     theta = torch.randn(3, 5)
 
@@ -248,3 +253,11 @@ def test_a_gradient_of_a_draw_is_not_differentiated_again():
 def test_bad_input_gets_a_sentence(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+def test_an_empty_batch_has_empty_draws():
+    logits = torch.zeros(0, 5, requires_grad=True)
+    z = gengs.rsample(gengs.Subset(2, logits=logits))
+    assert z.shape == (0, 5)
+    z.sum().backward()
+    assert logits.grad.shape == (0, 5)

@@ -1,9 +1,12 @@
 """Every law of the list goes through autograd twice, through vmap and through torch.compile."""
 
+import warnings
+
 import pytest
 import torch
 from laws import LAWS
 from torch.autograd import gradcheck, gradgradcheck
+from torch.distributions import Poisson
 
 import gengs
 
@@ -143,3 +146,14 @@ def test_compiled_table_is_the_table(law, torch_validation_off):
     compiled = torch.compile(table, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(*tensors), table(*tensors))
     torch.compiler.reset()
+
+
+def test_a_cut_law_is_traced_by_jit():
+    def probs(rate):
+        return gengs.truncate(Poisson(rate), 9).probs
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch.jit is deprecated, and warns of it
+        traced = torch.jit.trace(probs, (torch.tensor([1.0, 2.0]),))
+    rate = torch.tensor([3.0, 4.0])
+    torch.testing.assert_close(traced(rate), probs(rate))

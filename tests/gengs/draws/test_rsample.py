@@ -402,7 +402,7 @@ def test_by_chooses_the_rule():
 
 def test_words_about_by_and_law():
     law = Poisson(torch.tensor(3.0))
-    with pytest.raises(TypeError, match=r"RLOO.*\.expect\(cost, law\)"):
+    with pytest.raises(TypeError, match=r"RLOO.*\.expect"):
         rsample(law, by=gengs.RLOO(4))
     with pytest.raises(TypeError, match=r"by=MidCDF\(\)"):
         rsample(law, by=gengs.MidCDF)

@@ -203,6 +203,10 @@ def test_right_or_refused_by_name(name, entry):
     cost = cost_of(parent)
     in_block = "block" in entry
     law, p = build(name, R if kind != "redrawn" or in_block else 2)
+    if name == "redrawn Categorical" and entry == "a block":  # torch.where of integers, inside
+        with pytest.warns(gengs.CutGradientWarning, match="Categorical.*index"):
+            attempt(gradients, entry, law, p, cost)
+        return
     found, error = attempt(gradients, entry, law, p, cost)
     if error is not None:
         # vectors with a PMF of their own are no table of ours; only a block sees into a sample()
@@ -245,7 +249,8 @@ def test_divergences(name):
         wanted = (log_q.exp() * (log_q - log_p).where(log_q > -torch.inf, 0.0)).sum(-1)
         found, error = attempt(kl_divergence, ours, theirs)
         if error is not None:
-            assert how != "rewritten" and refused(error, kind.__name__), repr(error)
+            assert ours is not q or how != "rewritten", repr(error)
+            assert refused(error, kind.__name__), repr(error)
             continue
         assert how != "redrawn", "nothing is known of its probabilities"
         torch.testing.assert_close(found, wanted.to(found.dtype), rtol=1e-4, atol=1e-6)

@@ -157,7 +157,7 @@ def test_vector_atoms_without_event_dim_name_it():
 def measurement():
     rate = torch.tensor(2.0, requires_grad=True)
     law = gengs.truncate(Poisson(rate), 6)
-    return gengs.lab.measure(lambda z: z.square(), law, [gengs.RLOO(2)], replicates=20)
+    return gengs.lab.measure(lambda z: z.square(), law, [gengs.RLOO(2)], gradients=20)
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_shapes_nesting_learned_costs_and_rate_zero(dtype):
 def test_refuses_other_laws_and_bad_arguments():
     rate = torch.ones(3, requires_grad=True)
     for q in (truncate(Poisson(rate), 5), Geometric(logits=rate)):
-        with pytest.raises(TypeError, match="ArrivalTimes counts the arrivals of a Poisson law"):
+        with pytest.raises(TypeError, match=r"ArrivalTimes .*Poisson"):
             ArrivalTimes().expect(torch.sin, q)
     with pytest.raises(TypeError, match="ArrivalTimes needs a cost that is differentiable"):
         ArrivalTimes().expect(lambda z: (z.detach() > 1).float(), Poisson(rate))

@@ -137,9 +137,17 @@ CASES = {
 }
 
 TYPE_CASES = {
+    "a list as logits": (
+        lambda: gengs.OneHot([0.0, 1.0]),
+        r"a tensor as `logits`, but got list",
+    ),
+    "a number as a sample shape": (
+        lambda: gengs.rsample(POISSON, 2),
+        r"a shape, such as \(2,\), as `sample_shape`, but got 2",
+    ),
     "a continuous law": (
         lambda: gengs.truncate(Normal(0.0, 1.0), 5),
-        r"a law with a PMF on integers, but Normal has support Real\(\)",
+        r"PMF on integers, but Normal has support Real\(\)",
     ),
     "mass of a law without a smallest value": (
         lambda: gengs.truncate(gengs.Skellam(1.0, 1.0), mass=0.9),

@@ -65,9 +65,7 @@ def test_unbiased(estimator, law):
 @laws
 def test_several_swaps_of_one_draw_vary_less(law):
     torch.manual_seed(0)
-    few, many = (
-        gradients(gengs.FiniteDifference(coordinates=c), law).var(0).sum() for c in (1, 8)
-    )
+    few, many = (gradients(gengs.FiniteDifference(coordinates=c), law).var(0).sum() for c in (1, 8))
     assert many < few / 2
 
 
@@ -79,12 +77,13 @@ def test_serves_many_outcomes_or_names_what_does(kind, law):
     q = gengs.Subset(20, logits=theta) if law == "subset" else gengs.PlackettLuce(logits=theta)
     along = torch.arange(q.event_shape.numel()).sin().reshape(q.event_shape)
     cost = lambda z: (z * along).flatten(1).sum(-1).square()  # noqa: E731
+    said = None
     try:
         kind().expect(cost, q).backward()
     except (TypeError, ValueError) as error:
-        assert "MidCDF" in str(error)
-    else:
-        assert theta.grad.isfinite().all() and theta.grad.abs().sum() > 0
+        said = str(error)
+    served = theta.grad is not None and theta.grad.isfinite().all() and theta.grad.any()
+    assert served if said is None else "MidCDF" in said
 
 
 @laws

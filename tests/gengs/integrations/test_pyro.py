@@ -188,7 +188,7 @@ def test_pyros_own_families_keep_their_closed_forms(ours, torchs):
 def test_wrong_laws_get_a_word():
     with pytest.raises(TypeError, match="expects a distribution, but got float"):
         gengs.pyro.MidCDFLaw(3.0)
-    with pytest.raises(TypeError, match="law of one draw"):
+    with pytest.raises(TypeError, match="of one draw"):
         gengs.pyro.MidCDFLaw(Poisson(torch.ones(3)).to_event(1))
 
 
@@ -247,3 +247,18 @@ def test_vectors_and_compounds_are_laws_too():
         assert torch.autograd.grad(z.square().sum(), a)[0].abs().sum() > 0
     hard = gengs.pyro.MidCDFLaw(pyro.distributions.Poisson(a), by=gengs.StraightThroughMean())
     assert (torch.autograd.grad(hard.expand((5, 3)).rsample().sum(), a)[0] == 5).all()
+
+
+def test_shapes_are_inferred_from_shapes():
+    for atoms, logits, event_dim in [((4,), (3, 4), 0), ((3, 4), (4,), 0), ((4, 2), (3, 4), 1)]:
+        q = gengs.pyro.Finite(
+            torch.arange(float(torch.Size(atoms).numel())).reshape(atoms),
+            logits=torch.zeros(logits),
+            event_dim=event_dim,
+        )
+        found = gengs.pyro.Finite.infer_shapes(atoms=atoms, logits=logits, event_dim=event_dim)
+        assert found == (q.batch_shape, q.event_shape)
+    with pytest.raises(ValueError, match="`logits` or `probs`"):
+        gengs.pyro.Finite.infer_shapes(atoms=(4,))
+    with pytest.raises(NotImplementedError, match="MidCDFLaw is made of a distribution"):
+        gengs.pyro.MidCDFLaw.infer_shapes(law=())

@@ -158,6 +158,43 @@ def test_auto_takes_the_path_or_the_fitted_score_and_says_so(capsys):
         assert abs(torch.stack(found).mean() / exact - 1) < 0.1
 
 
+def queue(theta, replicates=4000):
+    """People in a queue: few at a time where it is served faster than they come."""
+    waiting = torch.zeros(replicates)
+    for _ in range(20):
+        waiting = torch.relu(waiting + torch.poisson(theta[0].expand(replicates)))
+        waiting = torch.relu(waiting - torch.poisson(theta[1].expand(replicates)))
+    return waiting
+
+
+def by_auto(take, theta):
+    theta = torch.tensor(theta, requires_grad=True)
+    with differentiable(by="auto") as program:
+        waiting = queue(theta)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ProgramWarning)
+        torch.autograd.grad(take(program, waiting), theta)
+    return {site.rule for site in program.sites}
+
+
+@pytest.mark.parametrize(
+    "take",
+    [lambda program, x: program.loss(x).mean(), lambda program, x: program.mean(x)],
+    ids=["loss", "mean"],
+)
+def test_auto_asks_again_while_parameters_move(take, capsys):
+    """Where many wait the path is right; it is not where nobody does, and that is noticed."""
+    torch.manual_seed(0)
+    gengs.programs.auto._DECIDED.clear()
+    by_auto(take, [20.0, 2.0])
+    assert "the path" in capsys.readouterr().out
+    for _ in range(4):
+        by_auto(take, [0.3, 2.2])
+    assert "FittedScore()" in capsys.readouterr().out
+    assert by_auto(take, [0.3, 2.2]) == {"FittedScore"}
+    gengs.programs.auto._DECIDED.clear()
+
+
 # ------------------------------------------------------------------------------------ means
 
 RULES = [None, gengs.RLOO(), gengs.REINFORCE(), gengs.FittedScore()]

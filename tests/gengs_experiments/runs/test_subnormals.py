@@ -76,4 +76,4 @@ vae.Vae(vae.VaeConfig(images=100, epochs=1, network="64-32", latents=2)).run()
 print(seen)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout.strip() == "[0]", done.stderr
+    assert done.stdout.splitlines()[-1:] == ["[0]"], done.stderr

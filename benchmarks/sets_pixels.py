@@ -1,0 +1,181 @@
+"""Choose what to look at: patches of an image, one by one image; pixels once for all images.
+
+- **patches**: a selector network sees the image and chooses 4 of 49 patches (4 × 4 pixels); a
+  classifier sees these patches only ("learning to explain").
+- **pixels**: 50 of 784 pixels, the same for all images, from which a network classifies the digit
+  and reconstructs the image (the task of the concrete autoencoder).
+
+Exact draws on test images: loss and accuracy. For **pixels** the 50 pixels with the largest logits
+are fixed at the end.
+
+python -m benchmarks.sets_pixels --task patches --seeds 0 1 2 -o results/sets/patches.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+
+import gengs
+from benchmarks.sets import relaxed_top_k
+
+Draw = Callable[[Tensor, int], Tensor]
+
+
+def exactly(by: gengs.Estimator | None) -> Draw:
+    return lambda logits, k: gengs.rsample(gengs.Subset(k, logits=logits), by=by)
+
+
+def straight_through_top_k(logits: Tensor, k: int) -> Tensor:
+    soft = relaxed_top_k(logits, k, 0.5)
+    hard = torch.zeros_like(soft).scatter(-1, soft.topk(k).indices, 1.0)
+    return hard + soft - soft.detach()
+
+
+DRAWS: dict[str, Draw] = {
+    "swap rule": exactly(None),
+    "SIMPLE": exactly(gengs.StraightThroughMean()),
+    "GenGS(0.5)": exactly(gengs.GenGS(0.5)),
+    "relaxed top-k": lambda logits, k: relaxed_top_k(logits, k, 0.5),
+    "relaxed top-k, ST": straight_through_top_k,
+}
+METHODS = (*DRAWS, "RLOO(2)")
+
+
+class Patches(nn.Module):
+    """Which 4 of 49 patches of this image?"""
+
+    k, n = 4, 49
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.selector = nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 49))
+        self.classifier = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10))
+
+    def logits(self, x: Tensor) -> Tensor:
+        return self.selector(x)
+
+    def cost(self, z: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        mask = z.reshape(*z.shape[:-1], 7, 7).repeat_interleave(4, -1).repeat_interleave(4, -2)
+        answer = self.classifier(x * mask.flatten(-2))
+        labels = y.expand(answer.shape[:-1])
+        loss = cross_entropy(answer.flatten(0, -2), labels.flatten(), reduction="none")
+        return loss.view(labels.shape), answer.argmax(-1) == labels
+
+
+class Pixels(nn.Module):
+    """Which 50 of 784 pixels, for all images?"""
+
+    k, n = 50, 784
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scores = nn.Parameter(0.01 * torch.randn(784))
+        self.trunk = nn.Sequential(nn.Linear(784, 256), nn.ReLU())
+        self.classifier, self.decoder = nn.Linear(256, 10), nn.Linear(256, 784)
+
+    def logits(self, x: Tensor) -> Tensor:
+        return (10 * self.scores).expand(len(x), -1)
+
+    def cost(self, z: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        hidden = self.trunk(x * z)
+        answer = self.classifier(hidden)
+        labels = y.expand(answer.shape[:-1])
+        loss = cross_entropy(answer.flatten(0, -2), labels.flatten(), reduction="none")
+        images = x.expand(*answer.shape[:-1], -1)
+        image = binary_cross_entropy_with_logits(self.decoder(hidden), images, reduction="none")
+        return loss.view(labels.shape) + image.sum(-1) / 100, answer.argmax(-1) == labels
+
+
+TASKS: dict[str, type[Patches] | type[Pixels]] = {"patches": Patches, "pixels": Pixels}
+
+
+def train(task: str, method: str, seed: int, steps: int, data: dict[str, Tensor]) -> dict[str, Any]:
+    torch.manual_seed(seed)
+    model = TASKS[task]()
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
+    begin = time.process_time()
+    batch = 64 if task == "pixels" else 128
+    for _ in range(steps):
+        index = torch.randint(len(data["x"]), (batch,))
+        x, y = data["x"][index], data["y"][index]
+        logits = model.logits(x)
+        if method == "RLOO(2)":
+            law = gengs.Subset(model.k, logits=logits)
+            loss = gengs.RLOO(2).expect(lambda z: model.cost(z, x, y)[0], law).mean()  # noqa: B023
+        else:
+            loss = model.cost(DRAWS[method](logits, model.k).unsqueeze(0), x, y)[0].mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    seconds = time.process_time() - begin
+    with torch.no_grad():
+        x, y = data["x_test"], data["y_test"]
+        law = gengs.Subset(model.k, logits=model.logits(x[:1] if task == "pixels" else x))
+        z = law.mode if task == "pixels" else law.sample()
+        loss, right = model.cost(z.expand(len(x), -1), x, y)
+    row = {"method": method, "seed": seed, "loss": float(loss.mean()), "seconds": seconds}
+    row["accuracy"] = float(right.float().mean())
+    if task == "pixels":
+        row["picked"] = z[0].nonzero().flatten().tolist()
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--task", choices=list(TASKS), default="patches")
+    parser.add_argument("--methods", nargs="+", default=list(METHODS))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("-o", "--out", type=Path, default=None)
+    config = parser.parse_args()
+    torch.set_num_threads(1)
+    data = load()
+    rows = []
+    for seed in config.seeds:
+        for method in config.methods:
+            rows.append(train(config.task, method, seed, config.steps, data))
+            row = rows[-1]
+            print(
+                f"{config.task} {method:18s} seed {seed}  loss {row['loss']:.3f}  accuracy "
+                f"{row['accuracy']:.3f}  {row['seconds']:.0f} s",
+                flush=True,
+            )
+            if config.out is not None:
+                seeds = " ".join(map(str, config.seeds))
+                command = f"python -m benchmarks.sets_pixels --task {config.task} --seeds {seeds}"
+                command += f" --steps {config.steps}"
+                versions = {"torch": torch.__version__, "python": platform.python_version()}
+                content = {"command": command, "versions": versions, "rows": rows}
+                config.out.write_text(json.dumps(content) + "\n")
+
+
+def load() -> dict[str, Tensor]:
+    """20,000 training and 5,000 test images of MNIST, as numbers from 0 to 1."""
+    folder = Path(os.environ.get("GENGS_DATA", "data")) / "mnist"
+
+    def read(name: str, header: int, size: int) -> Tensor:
+        content = gzip.decompress((folder / name).read_bytes())
+        return torch.frombuffer(bytearray(content), dtype=torch.uint8, offset=header)[:size]
+
+    return {
+        "x": read("train-images-idx3-ubyte.gz", 16, 20_000 * 784).reshape(-1, 784) / 255,
+        "y": read("train-labels-idx1-ubyte.gz", 8, 20_000).long(),
+        "x_test": read("t10k-images-idx3-ubyte.gz", 16, 5_000 * 784).reshape(-1, 784) / 255,
+        "y_test": read("t10k-labels-idx1-ubyte.gz", 8, 5_000).long(),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Corpora like those that people have: a few hundred texts of a few themes, with near-copies."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from planted_themes import THEMES, planted
+
+from gengs_experiments.cli import main
+from gengs_topics import TopicModel
+from gengs_topics.text.counting import count_words, matrix
+from gengs_topics.text.stop_words import languages_of, read_stop_words
+from gengs_topics.text.vocabulary import choose_vocabulary
+from gengs_topics.text.word_splitting import Words, is_unsplit, load_tokenizer
+
+NAMES = list(THEMES)
+GERMAN = (
+    "Der Hund und die Katze sind nicht im Haus, weil es dort sehr warm ist.",
+    "Wir haben den Zug nach Berlin genommen, aber er kam wie immer zu spät.",
+    "Die Rechnung soll bis zum Ende des Monats bezahlt werden, falls das geht.",
+)
+CHINESE = ("今天天气很好我们一起去公园散步然后回家", "这家公司的新产品受到了许多用户的欢迎")
+
+
+def counted(texts):
+    split = Words()
+    words = [split(text) for text in texts]
+    vocabulary = choose_vocabulary(words, read_stop_words("english"))
+    return matrix(list(count_words(words, vocabulary)), len(vocabulary)), vocabulary
+
+
+def table_of(model, counts, themes):
+    """How many texts of each theme have each topic as their strongest; all have one."""
+    found = [rows[0][0] if rows else -1 for rows in model.strongest(counts)]
+    assert min(found) >= 0
+    table = np.zeros((len(model.topics()), max(themes) + 1), int)
+    np.add.at(table, (found, themes), 1)
+    return table
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("licences", "plots"), ("graphs", "statistics"), ("licences", "plots", "graphs"), NAMES[:6]],
+    ids=lambda names: str(len(names)),
+)
+def test_each_theme_leads_a_topic(names):
+    texts, themes = planted(*names)
+    counts, _ = counted(texts)
+    table = table_of(TopicModel(len(names), random_state=0).fit(counts), counts, themes)
+    assert sorted(table.argmax(1)) == list(range(len(names)))
+    assert table.max(1).sum() >= 0.9 * len(texts)
+
+
+def test_three_hundred_texts_have_a_readable_number_of_topics():
+    texts, themes = planted(*NAMES[:6])
+    counts, vocabulary = counted(texts)
+    model = TopicModel(random_state=0).fit(counts)
+    topics = model.topics(vocabulary=vocabulary)
+    assert 6 <= model.n_topics_ <= 20
+    assert sum(bool(topic.note) for topic in topics) <= len(topics) / 10
+    table = table_of(model, counts, themes)
+    assert {*table.argmax(1)} == set(range(6)) and table.max(1).sum() >= 0.9 * len(texts)
+    graphs = topics[int(table[:, 2].argmax())]
+    assert {"graph", "nodes", "edge", "node"} & {*graphs.label}  # not the boilerplate
+
+
+def test_words_that_tell_texts_apart_stay():
+    texts, _ = planted("graphs", "statistics")
+    words = [Words()(text) for text in texts]
+    share = sum("graph" in document for document in words) / len(words)
+    kept = choose_vocabulary(words, read_stop_words("english"))
+    assert share > 0.5 and "graph" in kept  # in half of them, many times in each
+    assert not {"parameters", "returns"} & {*kept}  # once in nearly all
+    assert "graph" not in choose_vocabulary(words, max_df=0.5)  # if somebody wants it so
+
+
+def test_stop_words_are_those_of_the_texts():
+    split = Words()
+    assert languages_of(map(split, GERMAN)) == ["de"]
+    texts, _ = planted("licences", number=10)
+    assert languages_of(map(split, texts)) == ["en"]
+    assert {*languages_of(map(split, [*GERMAN, *texts]))} == {"de", "en"}
+    assert languages_of([["qqq", "zzz"], []]) == []
+    assert {"soll", "wie", "als"} <= read_stop_words("de")
+
+
+def test_scripts_without_spaces():
+    assert is_unsplit(CHINESE) and not is_unsplit(GERMAN) and not is_unsplit([])
+    assert Words()("今天 天气 很 好") == ["今天", "天气"]  # two letters are a word
+    assert load_tokenizer("textwrap:wrap")("one") == ["one"]
+    for wrong in ("textwrap", "textwrap:nothing", "nothing_like_it:wrap", "string:digits"):
+        with pytest.raises(ValueError, match="--tokenizer"):
+            load_tokenizer(wrong)
+
+
+def test_a_tokenizer_and_lists_of_words_from_the_shell(tmp_path, monkeypatch, capsys):
+    def run(*arguments):
+        code = main(["topics", *map(str, arguments)])
+        return code, capsys.readouterr().err
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pairs.py").write_text("def split(t): return [t[k:k+2] for k in range(len(t))]")
+    small = ["--topics", 2, "--hidden", 8, "--epochs", 2, "--min-df", 1, "--no-progress"]
+    rows = [{"text": text} for text in CHINESE * 6]
+    (tmp_path / "zh.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    done = run("fit", "zh.jsonl", "-o", "out", "--tokenizer", "pairs:split", *small)
+    assert done[0] == 0 and "without spaces" not in done[1], done
+    assert "天气" in (tmp_path / "out/topics.txt").read_text()
+    code, said = run("apply", "out", "zh.jsonl")
+    assert code == 2 and "--tokenizer that out was fitted with" in said
+    lists = [{"text": [text[k : k + 2] for k in range(0, len(text), 2)]} for text in CHINESE * 6]
+    (tmp_path / "lists.jsonl").write_text("\n".join(map(json.dumps, lists)))
+    assert run("apply", "out", "lists.jsonl", "--tokenizer", "pairs:split")[0] == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")  # the command says it in a sentence
+        _, said = run("fit", "zh.jsonl", "-o", "other", *small[:-3], "--min-df", 99)
+    assert "in a script without spaces" in said and "lower --min-df or raise --max-df" in said
