@@ -134,6 +134,7 @@ class Increments:
         self.rule, self.streams, self.replicates = rule, streams, replicates
         self.means = [stream.mean for stream in streams]
         self._drift = [(s.drawn - s.mean.detach()).double() for s in streams]
+        self._kept: dict[int, Tensor] = {}
         self._choose(branched)
         self._history()
         self._features = self._table()
@@ -176,7 +177,6 @@ class Increments:
         """How many functions of time and of the past: as many as the replicates can bear."""
         most, s = max(self.replicates // 6, 4), len(self.streams)
         for past, time in (
-            ("all", 6),
             ("all", 4),
             ("lines", 4),
             ("own", 4),
@@ -186,8 +186,6 @@ class Increments:
             ("none", 2),
         ):
             per = {"all": 2 + 3 * s, "lines": 2 + 2 * s, "own": 5, "mean": 2, "none": 1}[past]
-            if time == 6 and self.replicates < 2000:
-                continue
             if s * per * time <= min(most, 600):
                 break
         else:
@@ -230,7 +228,15 @@ class Increments:
             self._before.append(rows)
 
     def _functions_of_past(self, i: int, rows: slice) -> Tensor:
-        """``(T, R, J)``."""
+        """``(T, R, J)``; kept for the weights if they are few."""
+        if i in self._kept:
+            return self._kept[i]
+        made = self._make_functions_of_past(i, rows)
+        if len(self._chunks(i)) == 1:
+            self._kept[i] = made
+        return made
+
+    def _make_functions_of_past(self, i: int, rows: slice) -> Tensor:
         stream = self.streams[i]
         mean = stream.mean.detach()[rows].double()
         parts = [torch.ones_like(mean)]

@@ -36,7 +36,9 @@ class Memory:
 def fit(x: Tensor, y: Tensor, memory: Memory | None, least: Tensor) -> Tensor:
     """Coefficients of ``y`` on the columns of ``x``, none of them where that predicts nothing.
 
-    A column counts as varying by ``least`` at the least. The ridge, and whether earlier regressions help, is chosen on a third of the rows.
+    A column counts as varying by ``least`` at the least.
+
+    The ridge, and whether earlier regressions help, is chosen on a third of the rows.
     """
     middle = x.mean(0)
     x, y = x - middle, y - y.mean()

@@ -19,7 +19,9 @@ from gengs import differentiable
 
 pytestmark = pytest.mark.slow
 N, BLOCKS = 500, 12
-_RING = torch.eye(10, dtype=torch.float64).roll(1, 0) + torch.eye(10, dtype=torch.float64).roll(-1, 0)
+_RING = torch.eye(10, dtype=torch.float64).roll(1, 0) + torch.eye(10, dtype=torch.float64).roll(
+    -1, 0
+)
 
 
 def full(n, x):
@@ -41,7 +43,11 @@ def epidemic(theta, n):
 def immigration(theta, n):
     x = full(n, 40.0)
     for _ in range(20):
-        x = x - torch.binomial(x, (theta[1] / 4).expand(n)) + torch.poisson((20 * theta[0]).expand(n))
+        x = (
+            x
+            - torch.binomial(x, (theta[1] / 4).expand(n))
+            + torch.poisson((20 * theta[0]).expand(n))
+        )
     return (x - 100).square() / 1000
 
 
@@ -168,7 +174,9 @@ def bandit(theta, n):
     arms = torch.tensor([0.2, 0.5, 0.8], dtype=torch.float64)
     won = torch.zeros(n, dtype=torch.float64)
     for _ in range(5):
-        arm = Categorical(logits=theta[0] * torch.arange(3.0).double() + theta[1] * won.unsqueeze(-1))
+        arm = Categorical(
+            logits=theta[0] * torch.arange(3.0).double() + theta[1] * won.unsqueeze(-1)
+        )
         reward = torch.bernoulli(arms.expand(n, 3).gather(1, arm.sample().unsqueeze(-1)))[:, 0]
         won = won + reward
     return won
@@ -293,7 +301,7 @@ def test_a_program_is_right_or_something_is_said(simulate):
     try:
         path, said = gradients(simulate, None)
     except (TypeError, ValueError) as error:
-        assert "test_many_programs.py:" in str(error)
+        assert "test_many_programs.py:" in str(error)  # noqa: PT017
         return
     apart = path - fitted
     off = (apart.mean(0).norm() - 5 * (apart.var(0).sum() / BLOCKS).sqrt()) / fitted.mean(0).norm()
