@@ -87,16 +87,16 @@ def theme_words(documents: Any, topics: int, seed: int) -> Any:
     weights = csr_array(TfidfTransformer(sublinear_tf=True).fit_transform(whole))
     votes = 1 / _copies(weights)
     voting = diags_array(np.sqrt(votes / votes.mean())) @ weights
-    found = []
-    for start in ("nndsvda", "random")[: 1 + (len(votes) <= FEW)]:
-        size = min(topics, *weights.shape)
-        nmf = NMF(size, init=start, random_state=seed, max_iter=_ITERATIONS)
-        # the error of a perfect factorisation is the root of what was rounded below zero
-        with warnings.catch_warnings(), np.errstate(invalid="ignore"):
-            warnings.simplefilter("ignore", ConvergenceWarning)  # this is but a start
+    found, size = [], min(topics, *weights.shape)
+    # but a start: it need not converge; and the error of a perfect factorisation is the root of
+    # what was rounded below zero
+    with warnings.catch_warnings(), np.errstate(invalid="ignore"):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for start in ("nndsvda", "random")[: 1 + (len(votes) <= FEW)]:
+            nmf = NMF(size, init=start, random_state=seed, max_iter=_ITERATIONS)
             found.append(nmf.fit(voting))
-    best = min(found, key=lambda nmf: float(np.nan_to_num(nmf.reconstruction_err_)))
-    shares = best.transform(weights)  # (M, K)
+        best = min(found, key=lambda nmf: float(np.nan_to_num(nmf.reconstruction_err_)))
+        shares = best.transform(weights)  # (M, K)
     shares = np.square(shares / np.maximum(shares.sum(1, keepdims=True), 1e-12))
     frequencies = diags_array(1 / np.asarray(documents.sum(1)).ravel()) @ documents
     words = (frequencies.T @ (shares * votes[:, None])).T
