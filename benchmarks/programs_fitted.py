@@ -3,7 +3,7 @@
 RLOO is unbiased, and so is the fitted score: how far their means are apart, in standard errors of
 the difference, is a test. The path's bias is measured against the fitted score's mean.
 
-    python -m benchmarks.programs_fitted > results/programs/fitted.md
+    python -m benchmarks.programs_fitted --gradients 30 > results/programs/fitted.md
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     n, number = options.replicates, options.gradients
     print("# The score with a fitted control variate, on every program here\n")
-    print("`python -m benchmarks.programs_fitted > results/programs/fitted.md`\n")
+    print("`python -m benchmarks.programs_fitted --gradients 30 > results/programs/fitted.md`\n")
     print(
         f"{number} gradients of {n:,} replicates for each rule, seeds 0 to {number - 1}, the same "
         "draws for all. *Quieter*: the variance of RLOO's gradient (summed over parameters) over "
