@@ -68,7 +68,7 @@ def test_names_of_documents(folder, clean):
         shown = {"'=1+1", "'+2", "'-3", "'@SUM(A1)", "'\t=4", "\\x1b]0;owned\\x07", "plain"}
         assert found == shown
     page = (out / "index.html").read_text()
-    assert not RAW.search(page) and "mail \\x9b31m server" in page
+    assert not RAW.search(page) and "\\x9b31m" in page
 
 
 def test_words(folder, clean):
