@@ -26,7 +26,10 @@ torch.set_num_threads(1)
 torch.manual_seed(0)
 warnings.simplefilter("ignore")
 from benchmarks.vae import enlarged_digits, models, stepper, BATCH
-from gengs_experiments.data import Batches
+try:
+    from gengs_experiments.data import Batches
+except ImportError:  # an older checkout, with one package
+    from gengs.data import Batches
 batches = Batches(enlarged_digits(), BATCH)
 steps = {name: stepper(model, batches, True, True) for name, model in models("256-128").items()}
 print(json.dumps(list(steps)), flush=True)
