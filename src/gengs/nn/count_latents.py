@@ -42,7 +42,7 @@ parameters were when it was made, a module makes a new one at each step.
     ...
     ...     def forward(self) -> torch.distributions.Poisson:
     ...         return torch.distributions.Poisson(self.log_rate.exp())
-    >>> q, p = CountLatents(LearnedPoisson(), level=12)(torch.randn(5, 3))
+    >>> q, p = CountLatents(LearnedPoisson(), level=12)(torch.randn(5, 3).clamp(-1, 1))
     >>> torch.distributions.kl_divergence(q, p).sum().backward()
 
 **Truncation.** With a ``level`` n both laws live on the atoms 0 ... n - 1 with the tails lumped,
