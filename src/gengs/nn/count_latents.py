@@ -83,7 +83,12 @@ class CountLatents(nn.Module):
     Args:
         kind: The family of the posterior, or a function from the raw output ``(B, ...)`` to the
             factors' law ``(B, D)``.
-        prior, level, mass, latents, validate_args: Those of :class:`gengs_experiments.models.VAE`.
+        prior: The distribution of one latent, or of each in a batch shape ``(D,)``; or a module
+            whose ``forward()`` gives it.
+        level: The number of atoms that both distributions are truncated to.
+        mass: In the place of ``level``: the mass that a window of each batch keeps in training.
+        latents: The number of latents, where the prior does not say it.
+        validate_args: Whether to check parameters; on by default.
     """
 
     def __init__(
