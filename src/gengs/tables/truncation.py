@@ -81,7 +81,7 @@ def truncate(
     given = [name for name, value in rules.items() if value is not None]
     if len(given) > 1:
         raise ValueError(f"truncate expects one rule, but got {' and '.join(given)}.")
-    if not isinstance(window, Window | None):
+    if not (window is None or isinstance(window, Window)):
         raise TypeError(f"truncate expects a Window as `window`, but got {window!r}.")
     if window and (torch.as_tensor(window.low).is_floating_point() or window.size < 1):
         raise ValueError(f"truncate expects one integer or more, but got {window}.")
