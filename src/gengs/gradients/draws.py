@@ -23,7 +23,7 @@ def rsample(
     antithetic: bool = False,
     weight: float | None = None,
 ) -> Tensor:
-    """Draws from ``law``, of shape ``(*sample, *batch, *event)``, that carry a gradient.
+    """Draws from a distribution, of shape ``(*sample, *batch, *event)``, that carry a gradient.
 
     Args:
         law: Any discrete distribution: Poisson, Binomial, NegativeBinomial, Geometric, Bernoulli,

@@ -11,8 +11,8 @@ evaluations    of the cost, per gradient
 time           of one ``expect`` and ``backward``, in milliseconds
 =============  =====================================================================
 
-Bias and error are different questions: an unbiased estimator may have the largest error. The
-exact gradient comes from enumeration where the law is small enough, from the caller, or from a
+Bias and error are different questions: an unbiased estimator may have the largest error. The exact
+gradient comes from enumeration where the distribution is small enough, from the caller, or from a
 large reference sample, and the result says which.
 
 Example:
@@ -60,7 +60,7 @@ def measure(
     vectorise: bool = True,
     seed: int = 0,
 ) -> Measurement:
-    """Measure estimators of the gradient of ``E_q[cost]`` with respect to the law's parameters.
+    """Measure estimators of the gradient of ``E_q[cost]`` in its parameters.
 
     Args:
         cost: As for :meth:`~gengs.Estimator.expect`. Unless ``vectorise=False``, it must also take
@@ -122,7 +122,7 @@ def independent_gradients(
         if not rows and any(leads_to(value, parameter) for parameter in parameters):
             # replicates have copies of the law's tensors: what the cost takes from them is not seen
             raise ValueError(
-                "measure expects a `cost` that depends on the law's parameters through its draws "
+                "measure expects a `cost` that depends on the parameters through its draws "
                 "only; detach them in the cost, or measure with vectorise=False."
             )
         rows.append(copies.gradients(value))

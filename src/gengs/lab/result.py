@@ -61,7 +61,7 @@ def row_of(
     milliseconds: float,
     exact_variance: float = 0.0,
 ) -> Row:
-    """What independent gradients of an estimator, one per row, say beside the exact one."""
+    """What independent gradients of an estimator, one per row, compared with the exact one."""
     name, settings = type(estimator).__name__, estimator.extra_repr()
     off, variance = gradients.mean(0) - exact, float(gradients.var(0).sum())
     return Row(
