@@ -17,6 +17,7 @@ large reference sample, and the result says which.
 
 Example:
     >>> import gengs
+    >>> _ = torch.manual_seed(0)
     >>> from torch.distributions import Poisson
     >>> rate = torch.tensor(3.0, requires_grad=True)
     >>> result = measure(lambda z: (z - 2.6) ** 2, gengs.truncate(Poisson(rate), 12),

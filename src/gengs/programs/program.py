@@ -414,6 +414,7 @@ def differentiable(
 
     Example:
         >>> import gengs
+        >>> _ = torch.manual_seed(0)
         >>> theta = torch.tensor(0.3, requires_grad=True)
         >>> with differentiable() as program:
         ...     infected = torch.full((1000,), 10.0)
