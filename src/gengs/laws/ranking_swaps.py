@@ -22,7 +22,7 @@ sums. :func:`swap_coordinates` gives it to every face of the order alike: it ret
 swap that can happen, whose derivative in :math:`\theta` is half the rate. A face adds, to its
 value, each zero times what that swap would change in it; autograd does the rest.
 
-Sums and cumulative sums of weights relative to the largest are taken in ``float64``.
+Sums and cumulative sums of weights relative to their sum are taken in ``float64``.
 
 References:
     | Automatic Differentiation of Programs with Discrete Randomness (Arya et al., 2022),
@@ -86,10 +86,10 @@ def swap_rates(logits: Tensor, order: Tensor) -> tuple[Tensor, Tensor | None]:
 
 
 def weights_of(logits: Tensor, order: Tensor) -> Tensor:
-    """The weights relative to the largest, ``(*sample, *batch, n)``; 0 for padding."""
+    """The weights relative to their sum, ``(*sample, *batch, n)``; 0 for padding."""
     wide = torch.float32 if logits.device.type == "mps" else torch.float64
-    apart = (logits.detach() - logits.detach().amax(-1, keepdim=True)).to(wide)
-    return apart.exp_().expand(*order.shape[:-1], logits.shape[-1])
+    weights = logits.detach().softmax(-1, dtype=wide)
+    return weights.expand(*order.shape[:-1], logits.shape[-1])
 
 
 def least(weights: Tensor) -> float:
@@ -118,13 +118,10 @@ def slope(
         found = outside * (enters / 2)
         last = pad(-found.sum(-1, keepdim=True), (order.shape[-1] - 1, 0))
         at_places = last if at_places is None else at_places + last
-    if at_places is None:  # one place, and no item beyond it
-        found = torch.zeros_like(logits)
-    elif found is None and order.shape[-1] == logits.shape[-1]:
-        found = torch.empty_like(at_places).scatter_(-1, order, at_places)
-    else:
-        if found is None:
-            found = at_places.new_zeros(*order.shape[:-1], logits.shape[-1])
+    if found is None:
+        found = torch.zeros(*order.shape[:-1], logits.shape[-1], device=order.device)
+        found = found.to(logits.dtype)
+    if at_places is not None:
         found = found.scatter(-1, order, at_places.to(found.dtype))
     found = found.to(logits.dtype).sum_to_size(logits.shape)
     return not_twice(found, logits, *made_of)
@@ -183,9 +180,6 @@ class _Ranks(torch.autograd.Function):
     def forward(logits: Tensor, order: Tensor) -> Tensor:
         k = order.shape[-1]
         places = torch.arange(k, device=order.device, dtype=logits.dtype)
-        if k == logits.shape[-1]:
-            ranks = torch.empty_like(order, dtype=logits.dtype)
-            return ranks.scatter_(-1, order, places.expand(order.shape))
         shape = (*order.shape[:-1], logits.shape[-1])
         ranks = torch.full(shape, float(k), device=order.device, dtype=logits.dtype)
         return ranks.scatter(-1, order, places.expand(order.shape))
