@@ -205,17 +205,18 @@ def methods(case: Case, build: Callable[[Tensor], Any]) -> Iterator[tuple[str, G
         yield repr(each), by, 5 if isinstance(each, SLOW) else 1
     if case.gains is None:
         return
-    discounts = 1 / torch.log2(2 + torch.arange(float(len(case.gains))))
+    worth: Tensor = case.gains
+    discounts = 1 / torch.log2(2 + torch.arange(float(len(worth))))
 
     def arranged(theta: Tensor) -> None:
-        law, gains = build(theta), case.gains.expand_as(theta)
+        law, gains = build(theta), worth.expand_as(theta)
         (law.arrange(law.sample_order(), gains) * discounts).sum().backward()
 
     yield "swap rule by `arrange`", arranged, 1
     for draws in (1, 8):
 
         def pl_rank(theta: Tensor, draws: int = draws) -> None:
-            law, gains = build(theta.detach()), case.gains.expand_as(theta)
+            law, gains = build(theta.detach()), worth.expand_as(theta)
             theta.grad = pl_rank_gradient(
                 law, law.sample_order(torch.Size([draws])), gains, discounts
             )
@@ -224,7 +225,7 @@ def methods(case: Case, build: Callable[[Tensor], Any]) -> Iterator[tuple[str, G
     for draws in (2, 8):
 
         def to_go(theta: Tensor, draws: int = draws) -> None:
-            law, gains = build(theta), case.gains.expand_as(theta)
+            law, gains = build(theta), worth.expand_as(theta)
             order = law.sample_order(torch.Size([draws]))
             to_go_surrogate(law, order, gains, discounts).sum().backward()
 
