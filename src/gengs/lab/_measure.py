@@ -94,6 +94,9 @@ def measure(
                 )
         rows = []
         for given in [estimators] if isinstance(estimators, Estimator) else estimators:
+            if not isinstance(given, Estimator):
+                shown = f"the class {given.__name__}" if isinstance(given, type) else repr(given)
+                raise TypeError(f"measure expects estimators, such as MidCDF(), but got {shown}.")
             estimator = deepcopy(given).train()
             _warm_up(estimator, cost, q, warm_up)
             found = independent_gradients(estimator, cost, q, gradients, vectorise)

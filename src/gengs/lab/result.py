@@ -27,7 +27,8 @@ def needed_by(what: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise ImportError(
-            f"{what} needs more packages ({error.name}): pip install 'gengs[apps]'"
+            f"{what} needs more packages ({error.name}): pip install 'gengs[apps]' "
+            "(in a clone: pip install '.[apps]')"
         ) from error
 
 
