@@ -13,8 +13,9 @@ import pytest
 from gengs_experiments.runs.machine import Machine
 from gengs_experiments.study.published import TABLE2
 from gengs_experiments.study.study_file import read_study
-from gengs_topics.commands.nvpdef_command import Nvpdef, NvpdefConfig
+from gengs_topics.commands.nvpdef_command import Nvpdef
 from gengs_topics.commands.nvpdef_experiment import build_nvpdef
+from gengs_topics.commands.nvpdef_settings import NvpdefConfig
 from gengs_topics.text.text_sets import load_corpus
 
 SMALL = ["--topics", "6", "--hidden", "16", "--epochs", "2", "--draws", "2", "--no-progress"]

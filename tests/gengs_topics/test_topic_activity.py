@@ -237,7 +237,7 @@ def test_completion_is_the_perplexity_of_the_rest_given_some_words(words):
 
 
 def test_the_command_and_the_class_have_the_same_defaults():
-    from gengs_topics.commands.topics_command import FitConfig
+    from gengs_topics.commands.topics_settings import FitConfig
 
     command, model = FitConfig(), gengs_topics.TopicModel().get_params()
     names = {"topics": "n_components", "epochs": "max_iter", "estimator": "gradient"}

@@ -11,7 +11,8 @@ from torch.distributions import Bernoulli, Binomial, Poisson
 import gengs
 from gengs.nn.count_latents import CountLatents
 from gengs.nn.fixed_prior import FixedPrior
-from gengs_experiments.experiments.vae import VaeConfig, _model
+from gengs_experiments.experiments.vae import _model
+from gengs_experiments.experiments.vae_settings import VaeConfig
 from gengs_experiments.models import VAE
 
 

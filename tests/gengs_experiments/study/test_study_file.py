@@ -167,7 +167,7 @@ def test_no_file(tmp_path):
 
 
 def test_a_word_that_is_none_of_the_choices_names_them():
-    from gengs_experiments.experiments.vae import VaeConfig
+    from gengs_experiments.experiments.vae_settings import VaeConfig
     from gengs_experiments.runs.config import from_json
 
     with pytest.raises(TypeError, match=r"expected '512-256', '256-128' or '64-32' for .*network"):
