@@ -22,7 +22,9 @@ import torch
 from safetensors.torch import load_file
 
 import gengs
-from gengs_experiments.experiments.vae import Vae, VaeConfig, build
+from gengs_experiments.experiments.train_command import Vae
+from gengs_experiments.experiments.vae import build
+from gengs_experiments.experiments.vae_settings import VaeConfig
 from gengs_experiments.models import VAE
 from gengs_experiments.runs.training import Machine
 from gengs_experiments.study.published import TABLE1
