@@ -208,10 +208,11 @@ def page(rows: list[dict[str, Any]], command: str, versions: dict[str, str]) -> 
         "Cells: error of one gradient (the root mean square distance from the exact gradient, in "
         "units of its norm), and its bias in brackets; `<` where bias is below three standard "
         "errors. Scores and weights are standard normal numbers. Time is processor time of a "
-        "gradient over the swap rule's (`MidCDF()`), on the first cost. What is missing refuses: "
-        "`UnOrd`, and on rankings `StraightThroughMean` and `MuProp`, need a list of all outcomes. "
+        "gradient over the swap rule's (`MidCDF()`), on the first cost. The swap rule refuses "
+        "steps; `UnOrd`, and on rankings `StraightThroughMean` and `MuProp`, need a list of all "
+        "outcomes, and are missing where that is too long. `VIMCO` estimates another quantity. "
         "Costs of rankings see the order as a matrix of n × n numbers; of DCG, the last rows see "
-        "the gains in drawn order, n numbers.",
+        "the gains in drawn order, n numbers. References: `benchmarks/sets_references.py`.",
         "",
     ]
     for law in dict.fromkeys(row["law"] for row in rows):
@@ -253,7 +254,7 @@ def main() -> None:
     def keep() -> None:
         if config.out is None:
             return
-        command = "python -m benchmarks.sets_laboratory" + f" --seed {config.seed}"
+        command = f"python -m benchmarks.sets_laboratory --seed {config.seed}"
         versions = {"torch": torch.__version__, "python": platform.python_version()}
         content = {"command": command, "versions": versions, "rows": rows}
         config.out.write_text(json.dumps(content, indent=1) + "\n")
