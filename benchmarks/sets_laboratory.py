@@ -190,6 +190,15 @@ def bias(row: dict[str, Any]) -> str:
     return number(math.sqrt(squared)) if squared > 3 * error else f"< {number(limit, 2)}"
 
 
+def cell(row: dict[str, Any] | None) -> str:
+    """Error and bias."""
+    if row is None:
+        return ""
+    if not row["variance"] and row["error"] > 0.5:
+        return "all zero"  # a step that no swap crossed
+    return f"{number(row['error'])} ({bias(row)})"
+
+
 def number(x: float, digits: int = 3) -> str:
     """With a few digits; zero where it is rounding."""
     if x < 1e-4:
@@ -212,7 +221,8 @@ def page(rows: list[dict[str, Any]], command: str, versions: dict[str, str]) -> 
         "steps; `UnOrd`, and on rankings `StraightThroughMean` and `MuProp`, need a list of all "
         "outcomes, and are missing where that is too long. `VIMCO` estimates another quantity. "
         "Costs of rankings see the order as a matrix of n × n numbers; of DCG, the last rows see "
-        "the gains in drawn order, n numbers. References: `benchmarks/sets_references.py`.",
+        "the gains in drawn order, n numbers. All zero: no swap crossed the step. References: "
+        "`benchmarks/sets_references.py`.",
         "",
     ]
     for law in dict.fromkeys(row["law"] for row in rows):
@@ -228,10 +238,7 @@ def page(rows: list[dict[str, Any]], command: str, versions: dict[str, str]) -> 
         lines += ["| --- " + "| ---: " * (len(costs) + 1) + "|"]
         for name in dict.fromkeys(row["estimator"] for row in ours):
             mine = {row["cost"]: row for row in ours if row["estimator"] == name}
-            cells = [
-                f"{number(mine[cost]['error'])} ({bias(mine[cost])})" if cost in mine else ""
-                for cost in costs
-            ]
+            cells = [cell(mine.get(cost)) for cost in costs]
             spent = next(iter(mine.values()))["time"]
             lines += [
                 f"| {f'`{name}`' if name.endswith(')') else name} | "
