@@ -22,7 +22,9 @@ import torch
 from safetensors.torch import load_file
 
 import gengs
-from gengs_experiments.experiments.vae import Vae, VaeConfig, build
+from gengs_experiments.experiments.train_command import Vae
+from gengs_experiments.experiments.vae import build
+from gengs_experiments.experiments.vae_settings import VaeConfig
 from gengs_experiments.models import VAE
 from gengs_experiments.runs.training import Machine
 from gengs_experiments.study.published import TABLE1
@@ -133,7 +135,7 @@ def main() -> None:
     print(f"{HEAD}\n{table(list(found.values()))}\n\n{LONG}\n{long}")
 
 
-HEAD = """# The value that GenGS trains on, beside the exact one
+HEAD = """# The value that GenGS trains on, and the exact one
 
     GENGS_DATA=... python -m benchmarks.relaxed_gap runs/gap results/vae/relaxed-gap.json \\
         > results/vae/relaxed-gap.md
@@ -147,7 +149,7 @@ of the reconstruction are relaxed.
 
 LONG = """## In training, over 12,000 steps
 
-Of the runs of [Table 1 at length](at-length.md), whose temperature falls from 1 to 0.1: the lowest
+Of the runs of [Table 1, long runs](at-length.md), whose temperature falls from 1 to 0.1: the lowest
 mean of an epoch's losses, where it was, and the last values.
 """
 

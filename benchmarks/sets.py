@@ -5,7 +5,6 @@ python -m benchmarks.sets
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import torch
@@ -67,7 +66,7 @@ def ranking(n: int, batch: int = 256) -> dict[str, Callable[[], object]]:
 
 
 def show(title: str, candidates: dict[str, Callable[[], object]], rounds: int) -> None:
-    times = medians(candidates, rounds, time.process_time)
+    times = medians(candidates, rounds)
     base = next(iter(times.values()))
     cells = "  ".join(f"{name} {ms:.2f} ({ms / base:.2f})" for name, ms in times.items())
     print(f"{title:22s} {cells}", flush=True)

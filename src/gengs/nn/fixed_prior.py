@@ -51,8 +51,8 @@ class FixedPrior(WideBuffers):
         self.kind: Any = Finite if isinstance(law, Finite) else type(law)
         if self.kind is not Finite and not has_explicit_posterior(law):
             raise TypeError(
-                f"VAE expects a level= beside the prior {type(law).__name__}, or a module whose "
-                "forward() gives the law: it does not know the law's parameters."
+                f"VAE expects a level= with the prior {type(law).__name__}, or a module whose "
+                "forward() gives the distribution: it does not know its parameters."
             )
         # of probs and logits, the second is made from the first
         either = [name for name in vars(law) if name in ("probs", "logits")][:1]
