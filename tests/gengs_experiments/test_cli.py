@@ -36,12 +36,11 @@ def test_nobody_who_reads_is_no_error(arguments):
         assert process.stderr.read() == ""
 
 
-def test_measure_prints_json_and_draws(tmp_path):
+def test_measure_prints_json_and_draws(tmp_path, capsys):
     chart = tmp_path / "chart.png"
-    done = gengs("measure", "--json", "--gradients", "200", "--law", "negative-binomial(3, 0.4)",
-                 "--level", "20", "--cost", "network", "--plot", str(chart))  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert len(json.loads(done.stdout)["rows"]) == 4
+    line = ["measure", "--json", "--gradients", "200", "--law", "negative-binomial(3, 0.4)"]
+    assert main([*line, "--level", "20", "--cost", "network", "--plot", str(chart)]) == 0
+    assert len(json.loads(capsys.readouterr().out)["rows"]) == 4
     assert chart.read_bytes().startswith(b"\x89PNG")
 
 
@@ -252,18 +251,17 @@ def test_the_demo_ends_with_a_report(tmp_path):
     assert (tmp_path / "report.html").read_text() == page
 
 
-def test_measure_keeps_its_result(tmp_path):
+def test_measure_keeps_its_result(tmp_path, capsys):
     out = tmp_path / "run"
-    done = gengs("measure", "--gradients", "200", "--out", str(out))
-    assert done.returncode == 0, done.stderr
+    assert main(["measure", "--gradients", "200", "--out", str(out)]) == 0
     records = [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
     assert [record["estimator"] for record in records][-1] == "MidCDF"
     assert all(
         record["kind"] == "measurement" and "milliseconds" not in record for record in records
     )
     assert len((out / "timings.jsonl").read_text().splitlines()) == 4
-    again = gengs("measure", "--gradients", "200", "--out", str(out))
-    assert again.returncode == 2 and "already holds a run" in again.stderr
+    assert main(["measure", "--gradients", "200", "--out", str(out)]) == 2
+    assert "already holds a run" in capsys.readouterr().err
 
 
 def test_a_switch_that_is_on_is_shown_with_its_opposite(capsys):

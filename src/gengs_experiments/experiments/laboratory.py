@@ -121,11 +121,13 @@ class Measure:
         """One estimator; where it took long, it is said that it is done."""
         from gengs.lab import measure
 
-        begin, numbers = time.monotonic(), {"gradients": self.gradients, "warm_up": self.warm_up}
-        result = measure(cost, q, estimator, exact=exact, seed=self.seed, **numbers)
+        begin, n = time.monotonic(), self.gradients
+        (row,) = measure(
+            cost, q, estimator, gradients=n, exact=exact, warm_up=self.warm_up, seed=self.seed
+        )
         if time.monotonic() - begin > _LONG:
-            say(f"measured {result.rows[0].estimator}", error=True)
-        return result.rows[0]
+            say(f"measured {row.estimator}", error=True)
+        return row
 
     def _print(self, result: Measurement) -> None:
         say(json.dumps(result.to_dict(), indent=2) if self.json else result)
