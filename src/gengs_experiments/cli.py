@@ -132,7 +132,8 @@ def _run(arguments: list[str] | None) -> int:
     try:
         import tyro
     except ImportError:
-        return _say("the command line needs more packages: pip install 'gengs[apps]'", 1)
+        install = "pip install 'gengs[apps]' (in a clone: pip install '.[apps]')"
+        return _say(f"the command line needs more packages: {install}", 1)
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments == ["--version"]:
         print(f"gengs {__version__}")

@@ -28,7 +28,8 @@ def needed_by(what: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise ImportError(
-            f"{what} needs more packages ({error.name}): pip install 'gengs[apps]'"
+            f"{what} needs more packages ({error.name}): pip install 'gengs[apps]' "
+            "(in a clone: pip install '.[apps]')"
         ) from error
 
 
@@ -62,7 +63,7 @@ def row_of(
     milliseconds: float,
     exact_variance: float = 0.0,
 ) -> Row:
-    """What independent gradients of an estimator, one per row, say beside the exact one."""
+    """What independent gradients of an estimator, one per row, compared with the exact one."""
     name, settings = type(estimator).__name__, estimator.extra_repr()
     found = gradient_quality(gradients, exact)
     bias, variance = found.bias, float(found.variance)

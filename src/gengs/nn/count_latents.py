@@ -2,7 +2,7 @@ r"""The latent counts of a model: their prior, and the posterior of an encoder's
 
 **Posteriors.** The prior :math:`p` is a count law, such as Poisson(2). The posterior :math:`q` is
 
-- *explicit*: a law of the prior's family, whose parameter is the raw number:
+- *explicit*: a distribution of the prior's family, whose parameter is the raw number:
 
   ================  =====================================
   prior             raw number, one per latent
@@ -30,7 +30,7 @@ An explicit Poisson is as wide as its mean: it can say "about nine", never "nine
 implicit posterior can say anything, and has n numbers to learn for it. The tilted one contains the
 prior, single atoms, and what is between, and learns fastest.
 
-All laws are in ``float32`` or wider, whatever the networks are in.
+All distributions are in ``float32`` or wider, whatever the networks are in.
 
 **A prior that is learned** is a module whose ``forward()`` gives the law: a law keeps what its
 parameters were when it was made, a module makes a new one at each step.
@@ -87,7 +87,7 @@ class CountLatents(nn.Module):
 
     Args:
         kind: The family of the posterior, or a function from the raw output ``(B, ...)`` to the
-            factors' law ``(B, D)``.
+            factors' distribution ``(B, D)``.
         prior: The distribution of one latent, or of each in a batch shape ``(D,)``; or a module
             whose ``forward()`` gives it.
         level: The number of atoms that both distributions are truncated to.
@@ -233,7 +233,7 @@ def _count(prior: object, latents: int | None) -> int | None:
     if latents is None:
         return shape[0] if shape else None
     if shape not in ((), (positive_integer("VAE", "latents", latents),)):
-        raise ValueError(f"VAE got latents={latents} beside a prior of batch shape {shape}.")
+        raise ValueError(f"VAE got latents={latents} and a prior of batch shape {shape}.")
     return latents
 
 

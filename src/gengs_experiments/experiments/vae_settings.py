@@ -29,6 +29,7 @@ class VaeConfig:
     """How grey values become black and white; static-mnist is so already."""
     prior: str = "poisson(2)"
     """The prior of each latent, such as poisson(2), geometric(0.25), negative-binomial(3, 0.5); or
+    subset(20, 10): each latent is a group of 20 elements of which 10 are chosen, all sets alike; or
     gaussian: the usual VAE as a reference, without estimator, posterior and level."""
     level: int | None = None
     """Truncate prior and posterior to this many atoms; by default the paper's level for the prior,
@@ -42,14 +43,14 @@ class VaeConfig:
     """Show the decoder counts in units of the prior's mean and deviation, or as they are."""
     estimator: str = "MidCDF(2, antithetic=True)"
     """The gradient estimator with its settings, such as MidCDF, "GenGS(samples=10)", "RLOO(4)"; the
-    two antithetic draws of MidCDF by default."""
+    two antithetic draws of MidCDF by default, for subsets MidCDF(2): they have no order."""
     gaussian_draws: int = 1
     """Draws in a step of the Gaussian reference, in antithetic pairs."""
     temperature: tuple[float, float] = (1.0, 0.1)
     """From where to where the temperature of GenGS falls, by the same factor in each step; a
     temperature among the estimator's own settings is left alone."""
     latents: int = 50
-    """The number of latent counts."""
+    """The number of latent counts, or of groups of elements."""
     network: Literal["512-256", "256-128", "64-32"] = "256-128"
     """The hidden layers of the encoder; the decoder mirrors them."""
     batch_size: int = 100
@@ -76,6 +77,17 @@ class VaeConfig:
     def is_gaussian(self) -> bool:
         """Whether this is the reference model."""
         return self.prior.strip().lower() == "gaussian"
+
+    @property
+    def is_subset(self) -> bool:
+        """Whether latents are groups of elements."""
+        return self.prior.strip().lower().startswith("subset")
+
+    @property
+    def estimator_used(self) -> str:
+        """The estimator; where it is left out, one that the prior's draws allow."""
+        usual = type(self).__dataclass_fields__["estimator"].default
+        return "MidCDF(2)" if self.is_subset and self.estimator == usual else self.estimator
 
     def check(self) -> None:
         """Numbers out of range, by the names of their options."""

@@ -39,6 +39,7 @@ def evaluations(out):
         ["--estimator", "VIMCO(3)", "--prior", "geometric(0.5)", "--kl-warm-up", "5"],
         ["--estimator", "ArrivalTimes", "--posterior", "explicit", "--level", "0"],
         ["--estimator", "GenGS(samples=2)", "--posterior", "explicit", "--mass", "0.99"],
+        ["--prior", "subset(6, 3)"],
     ],
     ids=lambda settings: settings[1],
 )
@@ -80,6 +81,9 @@ def test_the_same_command_gives_the_same_bytes(tmp_path):
         (["--prior", "poisson(-1)"], "expected poisson with rate >= 0, but got 'poisson(-1)'"),
         (["--prior", "categorical(3)"], "expected a list of numbers as the parameters of"),
         (["--prior", "binomial(2.5, 0.5)"], "an integer total_count"),
+        (["--prior", "subset(6, 7)"], "expected subset with integers 0 <= k <= n"),
+        (["--prior", "subset(6, 3)", "--level", "4"], "--level and --mass do not go with"),
+        (["--prior", "ranking(4)"], "a --prior of counts, subset(n, k) or gaussian"),
     ],
 )
 def test_bad_usage(tmp_path, arguments, sentence, capsys):

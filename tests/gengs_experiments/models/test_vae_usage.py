@@ -139,7 +139,7 @@ def test_mistakes_are_named():
         tiny(prior=2.0)
     with pytest.raises(TypeError, match="estimator"):
         tiny(estimator="midcdf")
-    with pytest.raises(ValueError, match="latents=2 beside"):
+    with pytest.raises(ValueError, match="latents=2 and a prior"):
         tiny(prior=Poisson(torch.ones(3)))
     with pytest.raises(ValueError, match="4 outputs for each latent"):
         tiny(posterior="implicit").latents(torch.zeros(2, 9))
