@@ -18,47 +18,24 @@ import json
 import math
 import platform
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import gelu
 
 import gengs
+from benchmarks.sets_cases import Case, ranking_cases, subset_cases
 from benchmarks.sets_ranking import pl_rank_gradient, to_go_surrogate
-from benchmarks.sets_references import (
-    GROUPS,
-    Reference,
-    by_arrival_times,
-    by_enumeration,
-    by_pairs,
-    by_score,
-    inclusion_of_pairs,
-)
+from benchmarks.sets_references import GROUPS, Reference, by_arrival_times
 
-Cost = Callable[[Tensor], Tensor]
 SUBSETS = ((10, 1), (10, 5), (100, 10), (100, 50), (1000, 100), (1000, 500))
 RANKINGS = (10, 100, 1000)
 GRADIENTS = {10: 4000, 100: 1500, 1000: 100}
-DRAWS = {100: 400_000, 1000: 200_000}
-"""Of the score function, where it is the reference."""
 SLOW = gengs.GenGS
 """Measured on a fifth of the gradients from n = 1,000 on."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """A cost, its exact gradient, and whether it has a slope."""
-
-    name: str
-    cost: Cost
-    reference: Callable[[], Reference]
-    smooth: bool = True
-    gains: Tensor | None = None
-    """Of DCG, which has estimators of its own."""
 
 
 def estimators(smooth: bool) -> list[gengs.Estimator]:
@@ -69,127 +46,6 @@ def estimators(smooth: bool) -> list[gengs.Estimator]:
     paths = [gengs.MidCDF(), gengs.MidCDF(debias=1), gengs.StraightThroughMean()]
     return [*paths, gengs.GenGS(0.5), gengs.GenGS(0.5, hard=True), gengs.MuProp(), *any_cost]
 
-
-# ------------------------------------------------------------------------------------- the costs
-
-
-def subset_cases(n: int, k: int, seed: int) -> tuple[Tensor, list[Case]]:
-    """Scores, and costs of vectors."""
-    theta = torch.randn(n, generator=torch.Generator().manual_seed(seed))
-    generator = torch.Generator().manual_seed(seed + 1)
-    a, b, w, v = (torch.randn(s, generator=generator) for s in ((n, n), (n,), (n, 32), (32,)))
-    a = a @ a.T / n
-    law = gengs.Subset(k, theta)
-
-    def network(z: Tensor) -> Tensor:
-        return gelu(z @ w / math.sqrt(3)) @ v
-
-    middle = float(b @ law.mean)
-
-    def step(z: Tensor) -> Tensor:
-        return (z @ b > middle).float()
-
-    def other(cost: Cost) -> Callable[[], Reference]:
-        if n == 10:
-            return lambda: by_enumeration(law, cost)
-        mean = law.mean
-
-        def draw(many: int) -> tuple[Tensor, Tensor]:
-            z = law.sample(torch.Size([many]))
-            return z, z - mean
-
-        def reference() -> Reference:
-            covariance = inclusion_of_pairs(law) - torch.outer(mean, mean).double()
-            return by_score(draw, cost, lambda z: z, covariance, DRAWS[n], 2_000_000 // n)
-
-        return reference
-
-    def quadratic(z: Tensor) -> Tensor:
-        return ((z @ a) * z).sum(-1) / 2 + z @ b
-
-    return theta, [
-        Case("linear", lambda z: z @ b, lambda: by_pairs(law, 0 * a, b)),
-        Case("quadratic", quadratic, lambda: by_pairs(law, a, b)),
-        Case("network", network, other(network)),
-        Case("step", step, other(step), smooth=False),
-    ]
-
-
-def ranking_cases(n: int, seed: int) -> tuple[Tensor, list[Case]]:
-    """Scores, and costs of order matrices ``(…, n, n)``, places × items."""
-    theta = torch.randn(n, generator=torch.Generator().manual_seed(seed))
-    generator = torch.Generator().manual_seed(seed + 1)
-    gains, rough = (torch.randn(s, generator=generator) for s in ((n,), (n, n)))
-    features, inner = (torch.randn(s, generator=generator) for s in ((n, 3), (3, 32)))
-    outer = torch.randn(32, generator=generator)
-    places = torch.arange(float(n))
-    discounts = 1 / torch.log2(2 + places)
-    wanted = torch.randperm(n, generator=generator).float()
-    law = gengs.PlackettLuce(theta)
-    scale = 3 / float(discounts.sum())
-
-    def dcg(placed: Tensor) -> Tensor:
-        """Of values in their places, ``(…, n, d)``: ``(…, d)``."""
-        return discounts @ placed
-
-    def network(placed: Tensor) -> Tensor:
-        return gelu(scale * dcg(placed) @ inner) @ outer
-
-    torch.manual_seed(seed)
-    drawn = law.sample_order(torch.Size([1000]))
-    middle = float(dcg(gains[drawn].unsqueeze(-1)).median())
-
-    def step(placed: Tensor) -> Tensor:
-        return (dcg(placed).squeeze(-1) > middle).float()
-
-    def other(cost: Cost, values: Tensor) -> tuple[Cost, Callable[[], Reference]]:
-        """A cost of the items' values in their places."""
-
-        def of_matrix(p: Tensor) -> Tensor:
-            return cost(p @ values)
-
-        if n == 10:
-            return of_matrix, lambda: by_enumeration(law, of_matrix)
-
-        def draw(many: int) -> tuple[Tensor, Tensor]:
-            order = law.sample_order(torch.Size([many]))
-            return order, scores_of(law, order)
-
-        def reference() -> Reference:
-            known = [
-                by_arrival_times(law, discounts.unsqueeze(-1) * x).mean for x in values.unbind(-1)
-            ]
-            cost_of_order, controls = (
-                lambda order: cost(values[order]),
-                lambda order: dcg(values[order]),
-            )
-            portion = 1_000_000 // n
-            return by_score(draw, cost_of_order, controls, torch.stack(known), DRAWS[n], portion)
-
-        return of_matrix, reference
-
-    def linear(at_place: Tensor) -> tuple[Cost, Callable[[], Reference]]:
-        return lambda p: (p * at_place).sum((-1, -2)), lambda: by_arrival_times(law, at_place)
-
-    distance = ((places.unsqueeze(-1) - wanted) / n).square()
-    return theta, [
-        Case("DCG", *linear(discounts.unsqueeze(-1) * gains), gains=gains),
-        Case("rank distance", *linear(distance)),
-        Case("unrelated places", *linear(rough)),
-        Case("network", *other(network, features)),
-        Case("step", *other(step, gains.unsqueeze(-1)), smooth=False),
-    ]
-
-
-def scores_of(law: gengs.PlackettLuce, order: Tensor) -> Tensor:
-    """The gradient of the log-probability of orders ``(S, n)``."""
-    w = law.logits.double().exp()
-    left = w[order].flip(-1).cumsum(-1).flip(-1)
-    at_place = 1 - w[order] * (1 / left).cumsum(-1)
-    return torch.empty_like(at_place).scatter(-1, order, at_place)
-
-
-# ----------------------------------------------------------------------------------- measuring
 
 Gradient = Callable[[Tensor], None]
 """From scores ``(R, n)`` to a gradient in each row."""
@@ -244,8 +100,11 @@ def gradients(method: Gradient, theta: Tensor, rows: int, portion: int) -> tuple
     return torch.cat(found).double(), 1000 * spent / rows  # type: ignore[arg-type]
 
 
+Methods = Callable[[Case], Iterable[tuple[str, Gradient, int]]]
+
+
 def measure(
-    title: str, theta: Tensor, cases: list[Case], build: Callable[[Tensor], Any], portion: int
+    title: str, theta: Tensor, cases: list[Case], methods_of: Methods, many: int, portion: int
 ) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     swap_rule = None  # its time on the first cost
@@ -260,8 +119,8 @@ def measure(
             f"{time.process_time() - begin:.0f} s",
             flush=True,
         )
-        for name, method, slow in methods(case, build):
-            rows = GRADIENTS[len(theta)] // (slow if len(theta) == 1000 else 1)
+        for name, method, slow in methods_of(case):
+            rows = many // (slow if len(theta) == 1000 else 1)
             torch.manual_seed(1)
             try:
                 gradients(method, theta, 1, 1)
@@ -287,6 +146,26 @@ def measure(
     return found
 
 
+def members(n: int, k: int, seed: int) -> list[dict[str, Any]]:
+    """The first k of an order as a set: given the order, and averaged over its orders."""
+    generator = torch.Generator().manual_seed(seed)
+    theta, weights = (torch.randn(n, generator=generator) for _ in range(2))
+    inside = (torch.arange(n) < k).float().unsqueeze(-1)
+
+    def given_the_order(each: Tensor) -> None:
+        law = gengs.PlackettLuce(each, k)
+        (law.matrix(law.sample_order()).sum(-2) @ weights).sum().backward()
+
+    def averaged(each: Tensor) -> None:
+        law = gengs.PlackettLuce(each, k)
+        (law.members(law.sample_order()) @ weights).sum().backward()
+
+    law = gengs.PlackettLuce(theta)
+    case = Case("linear", lambda z: z @ weights, lambda: by_arrival_times(law, inside * weights))
+    both = [("averaged over orders", averaged, 1), ("given the order", given_the_order, 1)]
+    return measure(f"first {k} of {n}, as a set", theta, [case], lambda _: both, 1000, 50)
+
+
 def squared_bias(g: Tensor, reference: Reference) -> tuple[float, float]:
     """An unbiased estimate of the squared bias, and its standard error."""
     many = min(GROUPS, len(g))
@@ -305,9 +184,26 @@ def squared_bias(g: Tensor, reference: Reference) -> tuple[float, float]:
 def bias(row: dict[str, Any]) -> str:
     """As a number, or the limit below which it is."""
     squared, error = row["squared bias"], row["its error"]
-    if squared > 3 * error and squared > 1e-10:
-        return f"{math.sqrt(squared):.3g}"
-    return f"< {math.sqrt(max(squared, 0.0) + 3 * error):.2g}"
+    limit = math.sqrt(max(squared, 0.0) + 3 * error)
+    if limit < 1e-5:
+        return "0"
+    return number(math.sqrt(squared)) if squared > 3 * error else f"< {number(limit, 2)}"
+
+
+def cell(row: dict[str, Any] | None) -> str:
+    """Error and bias."""
+    if row is None:
+        return ""
+    if not row["variance"] and row["error"] > 0.5:
+        return "all zero"  # a step that no swap crossed
+    return f"{number(row['error'])} ({bias(row)})"
+
+
+def number(x: float, digits: int = 3) -> str:
+    """With a few digits; zero where it is rounding."""
+    if x < 1e-4:
+        return "0"
+    return f"{x:,.0f}" if x >= 100 else f"{x:.{digits}g}"
 
 
 # ------------------------------------------------------------------------------------ the page
@@ -321,10 +217,12 @@ def page(rows: list[dict[str, Any]], command: str, versions: dict[str, str]) -> 
         "Cells: error of one gradient (the root mean square distance from the exact gradient, in "
         "units of its norm), and its bias in brackets; `<` where bias is below three standard "
         "errors. Scores and weights are standard normal numbers. Time is processor time of a "
-        "gradient over the swap rule's (`MidCDF()`), on the first cost. What is missing refuses: "
-        "`UnOrd`, and on rankings `StraightThroughMean` and `MuProp`, need a list of all outcomes. "
+        "gradient over the swap rule's (`MidCDF()`), on the first cost. The swap rule refuses "
+        "steps; `UnOrd`, and on rankings `StraightThroughMean` and `MuProp`, need a list of all "
+        "outcomes, and are missing where that is too long. `VIMCO` estimates another quantity. "
         "Costs of rankings see the order as a matrix of n × n numbers; of DCG, the last rows see "
-        "the gains in drawn order, n numbers.",
+        "the gains in drawn order, n numbers. All zero: no swap crossed the step. References: "
+        "`benchmarks/sets_references.py`.",
         "",
     ]
     for law in dict.fromkeys(row["law"] for row in rows):
@@ -340,13 +238,10 @@ def page(rows: list[dict[str, Any]], command: str, versions: dict[str, str]) -> 
         lines += ["| --- " + "| ---: " * (len(costs) + 1) + "|"]
         for name in dict.fromkeys(row["estimator"] for row in ours):
             mine = {row["cost"]: row for row in ours if row["estimator"] == name}
-            cells = [
-                f"{mine[cost]['error']:.3g} ({bias(mine[cost])})" if cost in mine else ""
-                for cost in costs
-            ]
+            cells = [cell(mine.get(cost)) for cost in costs]
             spent = next(iter(mine.values()))["time"]
             lines += [
-                f"| {name if '`' in name or ',' in name else f'`{name}`'} | "
+                f"| {f'`{name}`' if name.endswith(')') else name} | "
                 + " | ".join(cells)
                 + f" | {spent:.2g} |"
             ]
@@ -358,7 +253,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--out", type=Path, default=None, help="JSON; the page is beside it")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10, 100, 1000])
+    parser.add_argument("--sizes", type=int, nargs="*", default=[10, 100, 1000])
     config = parser.parse_args()
     torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []
@@ -366,7 +261,7 @@ def main() -> None:
     def keep() -> None:
         if config.out is None:
             return
-        command = "python -m benchmarks.sets_laboratory" + f" --seed {config.seed}"
+        command = f"python -m benchmarks.sets_laboratory --seed {config.seed}"
         versions = {"torch": torch.__version__, "python": platform.python_version()}
         content = {"command": command, "versions": versions, "rows": rows}
         config.out.write_text(json.dumps(content, indent=1) + "\n")
@@ -379,7 +274,13 @@ def main() -> None:
                 return gengs.Subset(k, logits=t, validate_args=False)
 
             portion = max(1, min(200, 2_000_000 // (n * min(k, n - k))))
-            rows += measure(f"{k} of {n}", *subset_cases(n, k, config.seed), subset, portion)
+            rows += measure(
+                f"{k} of {n}",
+                *subset_cases(n, k, config.seed),
+                partial(methods, build=subset),
+                GRADIENTS[n],
+                portion,
+            )
             keep()
     for n in RANKINGS:
         if n in config.sizes:
@@ -388,8 +289,17 @@ def main() -> None:
                 return gengs.PlackettLuce(t, validate_args=False)
 
             portion = max(1, min(200, 4_000_000 // n**2))
-            rows += measure(f"orders of {n}", *ranking_cases(n, config.seed), ranking, portion)
+            rows += measure(
+                f"orders of {n}",
+                *ranking_cases(n, config.seed),
+                partial(methods, build=ranking),
+                GRADIENTS[n],
+                portion,
+            )
             keep()
+    for n, k in ((10, 3), (100, 10), (784, 50)):
+        rows += members(n, k, config.seed)
+        keep()
 
 
 if __name__ == "__main__":

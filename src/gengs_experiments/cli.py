@@ -26,7 +26,7 @@ from .runs.sanitise import say, unheard
 COMMANDS = {
     "measure": "gengs_experiments.experiments.laboratory.Measure",
     "synthetic": "gengs_experiments.experiments.synthetic.Synthetic",
-    "vae": "gengs_experiments.experiments.train_commands.Vae",
+    "vae": "gengs_experiments.experiments.train_command.Vae",
     "nvpdef": "gengs_topics.commands.nvpdef_command.Nvpdef",
     "topics fit": "gengs_topics.commands.topics_command.TopicsFit",
     "topics apply": "gengs_topics.commands.topics_command.TopicsApply",

@@ -44,6 +44,7 @@ from ..estimators.checked_cost import leads_to
 from ..estimators.exact import Exact
 from ..estimators.reinforce import RLOO
 from ..laws.law import law_of
+from .quality import draws_shown
 from .replicates import Replicates, leaves_of
 from .result import Measurement, Row, row_of
 
@@ -158,14 +159,7 @@ def _warm_up(estimator: Estimator, cost: Cost, q: Distribution, steps: int) -> N
 
 def _price(estimator: Estimator, cost: Cost, q: Distribution) -> tuple[int, float]:
     """How many draws one ``expect`` shows to the cost, and its milliseconds: a median of seven."""
-    shown, parameters = 0, leaves_of(q)
-
-    def counted(z: Tensor) -> Tensor:
-        nonlocal shown
-        shown += z.shape[0]
-        return cost(z)
-
-    estimator.expect(counted, q)
+    shown, parameters = draws_shown(estimator, cost, q), leaves_of(q)
     times = timeit.repeat(lambda: _gradient(estimator, cost, q, parameters), number=1, repeat=7)
     return shown, 1e3 * median(times)
 

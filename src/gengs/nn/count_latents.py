@@ -52,7 +52,7 @@ so evaluation takes the whole laws. With neither, both laws stay whole everywher
 divergence is the family's closed form.
 """
 
-__all__ = ["CountLatents", "PosteriorFamily", "PosteriorKind"]
+__all__ = ["CountLatents", "PosteriorFamily", "PosteriorKind", "posterior_width"]
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -75,6 +75,11 @@ PosteriorKind = PosteriorFamily | Callable[[Tensor], Distribution]
 
 # near the prior at first: a latent that is not needed costs next to nothing from the beginning
 _LOG_PRECISION = -2.0
+
+
+def posterior_width(kind: PosteriorFamily, atoms: int) -> int:
+    """How many raw numbers a posterior on so many atoms needs for each latent."""
+    return {"explicit": 1, "implicit": atoms, "tilted": 2}[kind]
 
 
 class CountLatents(nn.Module):
@@ -187,7 +192,7 @@ class CountLatents(nn.Module):
                 "`posterior` a function that makes a distribution of it."
             )
         atoms = prior.num_atoms if isinstance(prior, Finite) else 0
-        width = 1 if not atoms else atoms if self.kind == "implicit" else 2
+        width = posterior_width(self.kind, atoms)
         if raw.dim() < 2 or raw.shape[-1] % width:
             raise ValueError(
                 f"the {self.kind} posterior expects an encoder with {width} outputs for each "

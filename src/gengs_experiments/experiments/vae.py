@@ -14,7 +14,7 @@ nll_test        the importance-sampled negative log-likelihood (at the end, wher
 ==============  ===================================================================================
 """
 
-__all__ = ["PAPER_LEVELS", "Vae", "VaeConfig", "build"]
+__all__ = ["PAPER_LEVELS", "build"]
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +28,7 @@ from torch.nn.functional import pad
 from gengs import Subset
 from gengs.estimators.base import Estimator
 from gengs.estimators.spec import parse_estimator, parse_law
+from gengs.nn.count_latents import posterior_width
 from gengs.tables.truncation import truncate
 
 from ..data import IMAGE_SETS, Batches, ImageSet
@@ -37,7 +38,7 @@ from ..models.networks import mlp_pair
 from ..runs.random_state import seed_everything
 from ..runs.training import Task, Training
 from .annealing import anneal, warm_up
-from .train_commands import Vae, VaeConfig
+from .vae_settings import VaeConfig
 
 PAPER_LEVELS = {
     "poisson(2)": 12,
@@ -121,7 +122,7 @@ def _model(config: VaeConfig, estimator: Estimator, pixels: int) -> VAE:
             f"the {config.posterior} posterior needs a --level: it lives on the prior's atoms."
         )
     atoms = (level or truncate(prior).num_atoms) if config.posterior == "implicit" else 0
-    width = {"explicit": 1, "implicit": atoms, "tilted": 2}[config.posterior]
+    width = posterior_width(config.posterior, atoms)
     encoder, decoder = mlp_pair(config.network, pixels, config.latents, width)
     return VAE(
         encoder,

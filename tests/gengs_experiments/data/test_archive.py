@@ -108,7 +108,7 @@ def test_a_connection_that_keeps_breaking_leaves_nothing(remote, cache, server):
 
 
 def test_a_wrong_checksum_leaves_nothing(remote, cache):
-    with pytest.raises(FileNotFoundError, match="/other: the checksum of what came is wrong"):
+    with pytest.raises(FileNotFoundError, match=r"/other: .*checksum"):
         fetch(remote("other"))
     assert not [path for path in cache.rglob("*") if path.is_file() and path.suffix != ".lock"]
 
@@ -125,7 +125,7 @@ def test_the_message_names_file_and_places(remote, cache, tmp_path):
     for part in ("set/file.bin", "(a test)", "the server answered 404", "GENGS_DATA"):
         assert part in message
     assert str(cache / "set/file.bin") in message and str(tmp_path) in message
-    with pytest.raises(FileNotFoundError, match="not on the network; put it at"):
+    with pytest.raises(FileNotFoundError, match="not on the network"):
         fetch(remote())
 
 
@@ -144,7 +144,7 @@ def test_damaged_files_on_disk_are_named(remote, tmp_path):
     path = tmp_path / "set/file.bin"
     path.parent.mkdir()
     path.write_bytes(CONTENT[:-7])
-    with pytest.raises(ValueError, match=r"file.bin has sha256 .*replace or delete it"):
+    with pytest.raises(ValueError, match=r"file\.bin.* sha256"):
         fetch(remote("good"), tmp_path)
 
 
