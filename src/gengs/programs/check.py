@@ -13,7 +13,7 @@ path.
 
 from __future__ import annotations
 
-__all__ = ["Check", "check_path"]
+__all__ = ["Check", "check_path", "is_freed"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -93,6 +93,17 @@ def check_path(program: Program, cost: Tensor) -> Check:
         finally:
             program.gate[0] = True
     return _compare(torch.zeros_like(score) if path is None else path, score, program)
+
+
+def is_freed(cost: Tensor) -> bool:
+    """Whether a ``backward()`` has freed the graph behind a cost."""
+    if not cost.requires_grad:
+        return False
+    try:
+        torch.autograd.grad(cost.sum(), _leaves([cost]), retain_graph=True, allow_unused=True)
+    except RuntimeError as error:
+        return "second time" in str(error)
+    return False
 
 
 def _require_score(program: Program, site: Site) -> None:

@@ -47,7 +47,7 @@ from torch.distributions import Distribution
 from ..numerics.tracing import tensors_of
 from .auto import decide, is_due, is_first_call
 from .block_stack import BLOCKS, outermost, quiet
-from .check import Check, check_path
+from .check import Check, check_path, is_freed
 from .credit import Credit, require_replicates
 from .cut_report import CutReport
 from .fitted_score import FittedScore
@@ -283,7 +283,14 @@ class Program:
             raise TypeError(
                 "program.check compares the path with the score: open the block without `by`."
             )
-        found = check_path(self, cost)
+        try:
+            found = check_path(self, cost)
+        except (RuntimeError, TypeError) as error:
+            if not is_freed(cost):
+                raise
+            raise RuntimeError(
+                "program.check comes before backward(), which frees the graph."
+            ) from error
         self._said = self._said or found.agrees is True
         return found
 

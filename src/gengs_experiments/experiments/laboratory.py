@@ -39,10 +39,10 @@ class Measure:
     """Measure bias, variance and cost of gradient estimators against the exact gradient."""
 
     law: str = "poisson(3)"
-    """The law of the variable, such as poisson(3), binomial(20, 0.3), negative-binomial(3, 0.5),
+    """The distribution, such as poisson(3), binomial(20, 0.3), negative-binomial(3, 0.5),
     geometric(0.25), bernoulli(0.4), skellam(3, 1), subset(10, 3), ranking(10)."""
     level: int | None = None
-    """Truncate the law to this many atoms, so that estimators see a table."""
+    """Truncate the distribution to this many atoms, so that estimators see a table."""
     cost: CostName = "quadratic"
     """The cost: (z - target)^2, exp(-z / 2), a steep sigmoid 1 / (1 + exp(-4 (z - target))), or a
     small random network. Of subsets and rankings, the cost of a sum of random weights (of their

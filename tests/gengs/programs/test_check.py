@@ -269,3 +269,12 @@ def test_words_about_rules():
         differentiable(by={"Bernoulli": gengs.RLOO()})
     with pytest.raises(TypeError, match="UnOrd needs the cost"):
         differentiable(by={Bernoulli: gengs.UnOrd(4)})
+
+
+def test_a_check_after_backward_says_so():
+    t = parameter()
+    with differentiable() as program:
+        cost = epidemic(t, n=50, steps=2)
+    program.loss(cost).mean().backward()
+    with pytest.raises(RuntimeError, match=r"before backward\(\)"):
+        program.check(cost)
