@@ -26,7 +26,7 @@ PAGES = {
 
 def estimator_table() -> str:
     """The catalogue as a Markdown table."""
-    head = "estimator | in papers | unbiased | needs df/dz | learns | works on | vmap | compile"
+    head = "estimator | in papers | unbiased | needs df/dz | learns | distribution | vmap | compile"
     lines = [f"| {head} | reference |", "| --- " * 9 + "|"]
     for facts in gengs.catalogue():
         names = ("unbiased", "needs cost gradient", "learns", "vmap", "compile")
@@ -34,13 +34,14 @@ def estimator_table() -> str:
             "yes" if facts[name] else "" for name in names
         )
         if facts["objective"] != "expectation":
-            unbiased += " (of a multi-sample bound)"
+            unbiased += " (its bound)"
+        needs = str(facts["needs"]).removeprefix("any distribution").lstrip(", ") or "any"
         name = str(facts["estimator"])
         paper_name = str(facts["paper name"]).replace("*", r"\*")
         authors = str(facts["reference"]).partition(",")[0]  # the title is on the estimator's page
         lines.append(
             f"| [`{name}`]({PAGES[name]}.rst) | {paper_name} | {unbiased} | {differentiates} "
-            f"| {learns} | {facts['needs']} | {vmaps} | {compiles} "
+            f"| {learns} | {needs} | {vmaps} | {compiles} "
             f"| {authors} ({facts['year']}) |"
         )
     return "\n".join(lines) + "\n"
