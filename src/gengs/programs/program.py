@@ -384,7 +384,7 @@ class Program:
         why = f" ({'; '.join(reasons[:4])})" if reasons else ""
         raise ValueError(
             f"program.{name} found no draw in the block{why}: nothing called torch.poisson, "
-            "torch.binomial, torch.bernoulli, torch.multinomial or Law.sample() with gradients "
+            "torch.binomial, torch.bernoulli, torch.multinomial or sample() with gradients "
             "enabled (draws by numpy or random are not seen)."
         )
 
