@@ -28,6 +28,7 @@ from .block_stack import quiet
 from .credit import Credit, evaluate
 from .fitted_score import FittedScore
 from .law_checks import base_of
+from .remarks import why_biased
 from .sample_site import Site
 from .score_rule import require_score
 
@@ -116,9 +117,17 @@ def _by_groups(values: Tensor, leaves: list[Tensor]) -> Tensor:
     """Gradients of group means, one a row."""
     rows = []
     for k in range(_GROUPS):
-        found = torch.autograd.grad(
-            values[k::_GROUPS].mean(), leaves, retain_graph=True, allow_unused=True
-        )
+        try:
+            found = torch.autograd.grad(
+                values[k::_GROUPS].mean(), leaves, retain_graph=True, allow_unused=True
+            )
+        except RuntimeError as error:
+            if "second time" not in str(error):
+                raise
+            raise RuntimeError(
+                "program.check takes backward passes of its own, but the graph of the cost is gone "
+                "after backward(): call it before, or backward(retain_graph=True)."
+            ) from None
         parts = [
             torch.zeros_like(leaf) if g is None else g
             for leaf, g in zip(leaves, found, strict=True)
@@ -142,7 +151,7 @@ def _compare(path: Tensor, score: Tensor, program: Program) -> Check:
     numbers = f"{off:.0%} ± {noise:.0%} (z = {z:.0f})" if off < 10 else f"a factor of {off:.0f}"
     if z > _CERTAIN and off > _SMALL:
         agrees: bool | None = False
-        why = program.why_biased()
+        why = why_biased(program)
         verdict = f"the path is off by {numbers}{why}; use by=gengs.FittedScore() or RLOO()."
     elif off + 2 * noise > _VAGUE:
         agrees = None
