@@ -1,4 +1,4 @@
-r"""Is the path right here? The path beside the score, on the same draws.
+r"""Is the path right here? The path against the score, on the same draws.
 
 A block keeps the distribution and the value of each draw, and the way back through a draw has a
 gate. With open gates the graph of the cost has the gradient of the path. With closed gates it has
@@ -13,7 +13,7 @@ path.
 
 from __future__ import annotations
 
-__all__ = ["Check", "check_path"]
+__all__ = ["Check", "check_path", "is_freed"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -96,6 +96,17 @@ def check_path(program: Program, cost: Tensor) -> Check:
     return _compare(torch.zeros_like(score) if path is None else path, score, program)
 
 
+def is_freed(cost: Tensor) -> bool:
+    """Whether a ``backward()`` has freed the graph behind a cost."""
+    if not cost.requires_grad:
+        return False
+    try:
+        torch.autograd.grad(cost.sum(), _leaves([cost]), retain_graph=True, allow_unused=True)
+    except RuntimeError as error:
+        return "second time" in str(error)
+    return False
+
+
 def _require_score(program: Program, site: Site) -> None:
     if site.drawn_from is None and site.log_prob is None:
         raise TypeError(f"{site.place}: {site.law} has no log-probability that is known here.")
@@ -117,17 +128,9 @@ def _by_groups(values: Tensor, leaves: list[Tensor]) -> Tensor:
     """Gradients of group means, one a row."""
     rows = []
     for k in range(_GROUPS):
-        try:
-            found = torch.autograd.grad(
-                values[k::_GROUPS].mean(), leaves, retain_graph=True, allow_unused=True
-            )
-        except RuntimeError as error:
-            if "second time" not in str(error):
-                raise
-            raise RuntimeError(
-                "program.check takes backward passes of its own, but the graph of the cost is gone "
-                "after backward(): call it before, or backward(retain_graph=True)."
-            ) from None
+        found = torch.autograd.grad(
+            values[k::_GROUPS].mean(), leaves, retain_graph=True, allow_unused=True
+        )
         parts = [
             torch.zeros_like(leaf) if g is None else g
             for leaf, g in zip(leaves, found, strict=True)

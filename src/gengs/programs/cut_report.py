@@ -1,6 +1,6 @@
 """What became of each draw's gradient: the report after ``backward()``.
 
-A comparison, a cast, an index or a ``detach`` ends a gradient in silence. The mode notes where a
+A comparison, a cast, an index or a ``detach`` ends a gradient silently. The mode notes where a
 tensor that carries one meets such an operation; after ``backward()`` the graph of the loss tells
 which draws it reached. What was cut off, wholly or in part, is said in one warning, with file, line
 and advice.

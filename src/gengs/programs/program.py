@@ -3,7 +3,7 @@ r"""A block in which the draws of a program carry gradients.
 .. code-block:: python
 
     with gengs.differentiable() as program:
-        infected = simulate(theta, replicates=100)   # somebody's code, unchanged
+        infected = simulate(theta, replicates=100)   # unmodified code
     loss = program.loss(cost(infected))              # one number per replicate
     loss.mean().backward()
 
@@ -47,7 +47,7 @@ from torch.distributions import Distribution
 from ..numerics.tracing import tensors_of
 from .auto import decide, is_due, is_first_call
 from .block_stack import BLOCKS, outermost, quiet
-from .check import Check, check_path
+from .check import Check, check_path, is_freed
 from .credit import Credit, require_replicates
 from .cut_report import CutReport
 from .fitted_score import FittedScore
@@ -271,7 +271,7 @@ class Program:
         return value
 
     def check(self, cost: Tensor) -> Check:
-        """Whether the path is right here: its gradient beside the score's, on the same draws.
+        """Whether the path is right here: its gradient against the score's, on the same draws.
 
         Takes ten backward passes. Call it before ``backward()``, which frees the graph.
 
@@ -284,7 +284,14 @@ class Program:
             raise TypeError(
                 "program.check compares the path with the score: open the block without `by`."
             )
-        found = check_path(self, cost)
+        try:
+            found = check_path(self, cost)
+        except (RuntimeError, TypeError) as error:
+            if not is_freed(cost):
+                raise
+            raise RuntimeError(
+                "program.check comes before backward(), which frees the graph."
+            ) from error
         self._said = self._said or found.agrees is True
         return found
 
@@ -357,6 +364,7 @@ def differentiable(
 
     Example:
         >>> import gengs
+        >>> _ = torch.manual_seed(0)
         >>> theta = torch.tensor(0.3, requires_grad=True)
         >>> with differentiable() as program:
         ...     infected = torch.full((1000,), 10.0)
