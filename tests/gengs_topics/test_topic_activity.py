@@ -36,7 +36,19 @@ def test_topics_come_by_share_and_say_what_is_wrong_with_them(fitted):
     assert {0, 10} <= {word // 10 * 10 for word in first} <= {0, 10}  # both themes, nothing else
     assert any(topic.note for topic in topics)  # six topics are more than there are
     for topic in topics:
-        assert topic.note in ("", "inactive", "incoherent")
+        assert topic.note in ("", "inactive", "uncertain", "incoherent")
+
+
+def test_a_topic_of_too_few_documents_is_uncertain():
+    """Noise has no words that surely tell something, however well some go together by chance."""
+    shares = 1 / np.arange(5, 205)
+    counts = np.random.default_rng(0).multinomial(40, shares / shares.sum(), 60)
+    model = gengs_topics.TopicModel(random_state=0, hidden=(32,)).fit(counts)
+    active = [topic for topic in model.topics() if topic.note != "inactive"]
+    assert active and all(topic.note for topic in active)
+    assert "uncertain" in {topic.note for topic in active}
+    for topic in active:
+        assert topic.coherence != 0.0  # of the words that probably tell something
 
 
 def test_columns_move_with_the_topics(fitted):

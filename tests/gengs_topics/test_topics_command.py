@@ -74,6 +74,7 @@ def test_the_folder_has_everything(fitted):
         "name",
         "words",
         "strongest",
+        "strength",
         *(f"topic{k}" for k in range(4)),
     ]
     assert [row[2] for row in table] == [row["id"] for row in rows]

@@ -33,7 +33,7 @@ class Topic(NamedTuple):
     coherence: float
     """NPMI of the first ten words that tell something, in whole documents; NaN before training."""
     note: str
-    """``"inactive"``, ``"incoherent"``, or nothing."""
+    """``"inactive"``, ``"uncertain"``, ``"incoherent"``, or nothing (:mod:`.topic_activity`)."""
     label: tuple[str, ...]
     """Three words to call the topic by: of those that tell most of it, the most frequent ones."""
 
