@@ -74,7 +74,7 @@ class Counted:
 
 def factors(counts: Any, topics: int) -> Any:
     """The strongest factor of each text, by NMF; none (-1) where all are zero."""
-    model = NMF(topics, init="nndsvd", random_state=0, max_iter=400)
+    model = NMF(topics, random_state=0, max_iter=400)
     parts = model.fit_transform(TfidfTransformer(sublinear_tf=True).fit_transform(counts))
     parts = parts * np.linalg.norm(model.components_, axis=1)
     return np.where(parts.max(1) > 0, parts.argmax(1), -1)

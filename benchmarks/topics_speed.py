@@ -70,7 +70,8 @@ def compare(title: str, train: Corpus, test: Corpus, rounds: int) -> None:
             seconds.append(time.process_time() - begin)
     ours = float(np.median(times["urn"]))
     size = f"{len(train):,} documents, {len(train.vocabulary):,} words, {topics} topics"
-    print(f"## {title}\n\n{size}; medians of {rounds} fits\n")
+    fits = f"medians of {rounds} fits" if rounds > 1 else "one fit each"
+    print(f"## {title}\n\n{size}; {fits}\n")
     print("| model | fit, s | of ours | completion |\n| --- |" + 3 * " ---: |")
     for name, seconds in times.items():
         fit = float(np.median(seconds))

@@ -99,7 +99,8 @@ def test_the_corpus_in_a_sentence():
         "These 10 documents are mostly about word0 (50 %); word1 (30 %); word2 (20 %)."
     )
     assert said("incoherent", "", "uncertain") == (
-        "These 10 documents are mostly about word1 (30 %); and 2 other topics (70 %)."
+        "These 10 documents are about many things, most often word1 (30 %); "
+        "and 2 other topics (70 %)."
     )
     assert said("uncertain", "uncertain", "incoherent") == (
         "These 10 documents are too few to be sure of their topics: perhaps word0 (50 %); "

@@ -79,12 +79,16 @@ def in_a_sentence(topics: list[dict[str, Any]], use: TopicUse) -> str:
     if not named:
         return "No topic of these documents is clear."
     parts = [f"{', '.join(topics[k]['label'])} ({_percent(k, use)})" for k in named]
-    begin = f"These {use.done:,} documents are mostly about"
     if not clear:
-        begin = f"These {use.done:,} documents are too few to be sure of their topics: perhaps"
+        begin = "are too few to be sure of their topics: perhaps"
+    elif 2 * use.documents[clear].sum() < use.done:
+        begin = "are about many things, most often"
+    else:
+        begin = "are mostly about"
     others = [k for k in used if k not in named]
     rest = f"; and {len(others)} other topics ({_percent(others, use)})" if others else ""
-    return f"{begin} {'; '.join(parts)}{rest}.".replace("1 other topics", "1 other topic")
+    said = f"These {use.done:,} documents {begin} {'; '.join(parts)}{rest}."
+    return said.replace("1 other topics", "1 other topic")
 
 
 def _percent(topics: int | list[int], use: TopicUse) -> str:
