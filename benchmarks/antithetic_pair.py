@@ -24,7 +24,8 @@ import gengs
 from gengs.estimators.base import attach
 from gengs.estimators.factors import Factors
 from gengs.numerics.inverse_cdf import antithetic_uniforms, inverse_cdf_index
-from gengs_experiments.experiments.vae import VaeConfig, build
+from gengs_experiments.experiments.vae import build
+from gengs_experiments.experiments.vae_settings import VaeConfig
 from gengs_experiments.runs.machine import without_subnormals
 from gengs_experiments.runs.training import Machine, train
 

@@ -7,6 +7,7 @@ again.
     GENGS_DATA=... OMP_NUM_THREADS=1 python -m benchmarks.categories results/categories/runs.jsonl \
         --task vae --categories 128 --steps 1000 --batch 64 --seeds 0 1 2
     python -m benchmarks.categories results/categories/runs.jsonl --table
+    python -m benchmarks.categories results/categories/runs.jsonl --overview
 """
 
 from __future__ import annotations
@@ -111,7 +112,8 @@ def main() -> None:
     torch.set_num_threads(1)
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("file", type=Path)
-    options.add_argument("--table", action="store_true")
+    options.add_argument("--table", action="store_true", help="print a table for each setting")
+    options.add_argument("--overview", action="store_true", help="print one table, test losses")
     options.add_argument("--task", nargs="+", default=["vae"], choices=TASKS)
     options.add_argument("--categories", nargs="+", type=int, default=[128])
     options.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
@@ -122,6 +124,9 @@ def main() -> None:
     chosen = options.parse_args()
     if chosen.table:
         print(tables(read(chosen.file)))
+        return
+    if chosen.overview:
+        print(overview(read(chosen.file)))
         return
 
     def one(task: str, k: int, method: str, rate: float, seed: int) -> Any:
@@ -168,13 +173,37 @@ def tables(lines: list[dict[str, Any]]) -> str:
     return "\n\n".join(parts)
 
 
+def overview(lines: list[dict[str, Any]]) -> str:
+    """Estimators by settings: the loss on test data, the best of a column in bold."""
+    settings = sorted({(list(TASKS).index(x["task"]), x["K"], x["task"]) for x in lines})
+    columns = []
+    for _, k, task in settings:
+        these = [line for line in lines if (line["task"], line["K"]) == (task, k)]
+        found = {method: at_best_rate(method, these) for method in METHODS}
+        tests = {name: [x["test"] for x in runs] for name, runs in found.items() if runs}
+        best = min(tests, key=lambda name: mean(tests[name]))
+        cells = {name: spread(values) for name, values in tests.items()}
+        columns.append(cells | {best: f"**{cells[best]}**"})
+    heads = " | ".join(f"{task}, K = {k:,}" for _, k, task in settings)
+    out = [f"| estimator | {heads} |", f"| --- |{' ---: |' * len(settings)}"]
+    out += [f"| {name} | {' | '.join(x.get(name, '') for x in columns)} |" for name in METHODS]
+    return "\n".join(out)
+
+
+def at_best_rate(method: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The runs of a method with the learning rate that is best on training data, seed 0."""
+    mine = [line for line in lines if line["method"] == method]
+    if not mine:
+        return []
+    rate = min((x for x in mine if x["seed"] == 0), key=lambda x: x["train"])["lr"]
+    return [line for line in mine if line["lr"] == rate]
+
+
 def row(method: str, lines: list[dict[str, Any]]) -> tuple[float, str]:
     """The mean on test data, and the line of the table."""
-    mine = [line for line in lines if line["method"] == method]
-    rate = min((x for x in mine if x["seed"] == 0), key=lambda x: x["train"])["lr"]
-    seeds = [line for line in mine if line["lr"] == rate]
+    seeds = at_best_rate(method, lines)
     test, train, used, ms = ([x[name] for x in seeds] for name in ("test", "train", "used", "ms"))
-    cells = [method, f"{rate:g}", str(len(seeds)), spread(test), spread(train)]
+    cells = [method, f"{seeds[0]['lr']:g}", str(len(seeds)), spread(test), spread(train)]
     return mean(test), "| " + " | ".join([*cells, f"{mean(used):.0f}", f"{mean(ms):.1f}"]) + " |"
 
 

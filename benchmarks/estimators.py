@@ -1,6 +1,6 @@
 """The cost of a gradient: one ``expect`` and ``backward`` through a VAE's decoder.
 
-Work: decoder 50-256-512-784, batch 100, 50 Poisson latents truncated to 12 atoms, two threads. Each
+Work: decoder 50-256-512-784, batch 100, 50 Poisson latents truncated to 12 atoms, one thread. Each
 estimator is compared with REINFORCE at the same number of cost evaluations.
 
     python -m benchmarks.estimators
@@ -58,7 +58,7 @@ class Model:
 
 
 def main() -> None:
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     print(f"{machine()}\nbatch {BATCH}, {LATENTS} latents, {ATOMS} atoms, decoder 50-256-512-784\n")
     model = Model()
     baselines = {f"REINFORCE({m})": REINFORCE(m) for m in (1, 10)}

@@ -25,7 +25,7 @@ def step(estimator: Estimator, rate: Tensor) -> None:
 
 
 def main() -> None:
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     print(f"{machine()}\n{BATCH} x {LATENTS} Poisson latents, one expect and backward\n")
     scales = (3.0, 1e6)
     rates = {scale: torch.full((BATCH, LATENTS), scale) for scale in scales}

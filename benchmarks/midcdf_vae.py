@@ -20,7 +20,8 @@ from typing import Literal
 import torch
 
 import gengs
-from gengs_experiments.experiments.vae import Vae, VaeConfig
+from gengs_experiments.experiments.train_command import Vae
+from gengs_experiments.experiments.vae_settings import VaeConfig
 from gengs_experiments.runs.training import Machine
 
 BASE = VaeConfig(

@@ -1,6 +1,6 @@
 """The cost of a relaxed draw: ``rsample_value`` and ``backward`` of Poisson latents.
 
-Work: 128 x 200 latents, 30 atoms, temperature 0.5, float32, two threads. Compared with the
+Work: 128 x 200 latents, 30 atoms, temperature 0.5, float32, one thread. Compared with the
 composition a user would write, with the package relaxit, and with merely drawing the uniforms.
 
     python -m benchmarks.sampler
@@ -65,7 +65,7 @@ def tolerance_step(rate: float) -> None:
 
 
 def main() -> None:
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     print(f"{machine()}\n{BATCH} x {LATENTS} Poisson latents, {ATOMS} atoms, temperature {TAU}\n")
     rate = rates()
     candidates: dict[str, Callable[[], object]] = {
@@ -110,7 +110,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     if "--memory" in sys.argv:
-        torch.set_num_threads(2)
+        torch.set_num_threads(1)
         work = MEMORY[sys.argv[-1]]
         work(rates(batch=4))  # what torch allocates once is not the candidate's
         large = rates(batch=8 * BATCH)

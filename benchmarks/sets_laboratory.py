@@ -1,9 +1,12 @@
-"""Bias and variance of estimators on subsets and rankings.
+"""Bias, variance, error and time of estimators on subsets and rankings.
 
-Variance is that of one gradient over the squared norm of the exact gradient; bias is the distance
-of the mean from it, with the standard error of that. The exact gradient is enumerated for n = 10
-(8 items in rankings), and otherwise the mean of the swap rule where that is exact (linear and
-quadratic costs); elsewhere bias is not known, and the norm is that of the swap rule's mean.
+All numbers are in units of the exact gradient's norm: **variance** is that of one gradient, summed
+over elements; **bias** the distance of the mean from the reference; **error** the root mean square
+distance of one gradient, the root of variance + bias². No reference is of the estimators that are
+measured (:mod:`benchmarks.sets_references`); where it has an error of its own, that is part of the
+bias' error. Squared bias is the mean product of independent groups of differences, which noise
+leaves unbiased; where it is less than three standard errors, only a limit is stated. **Time** is
+processor time for one gradient, as a ratio to the swap rule's.
 
 python -m benchmarks.sets_laboratory -o results/sets/laboratory.json
 """
@@ -14,157 +17,281 @@ import argparse
 import json
 import math
 import platform
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import gelu
 
 import gengs
+from benchmarks.sets_cases import Case, ranking_cases, subset_cases
+from benchmarks.sets_ranking import pl_rank_gradient, to_go_surrogate
+from benchmarks.sets_references import GROUPS, Reference, by_arrival_times
 
-Cost = Callable[[Tensor], Tensor]
-SUBSETS = ((10, 1, 4000), (10, 5, 4000), (100, 10, 1000), (100, 50, 1000), (1000, 100, 100))
-RANKINGS = ((8, 4000), (30, 2000), (100, 1000))
+SUBSETS = ((10, 1), (10, 5), (100, 10), (100, 50), (1000, 100), (1000, 500))
+RANKINGS = (10, 100, 1000)
+GRADIENTS = {10: 4000, 100: 1500, 1000: 100}
+SLOW = gengs.GenGS
+"""Measured on a fifth of the gradients from n = 1,000 on."""
 
 
 def estimators(smooth: bool) -> list[gengs.Estimator]:
-    any_cost = [gengs.RLOO(2), gengs.RLOO(8), gengs.FiniteDifference(4)]
+    any_cost = [gengs.FiniteDifference(4), gengs.RLOO(2), gengs.RLOO(8), gengs.REINFORCE()]
+    any_cost += [gengs.UnOrd(4)]
     if not smooth:
         return any_cost
     paths = [gengs.MidCDF(), gengs.MidCDF(debias=1), gengs.StraightThroughMean()]
-    return [*paths, gengs.GenGS(0.5), gengs.GenGS(0.5, hard=True), *any_cost]
+    return [*paths, gengs.GenGS(0.5), gengs.GenGS(0.5, hard=True), gengs.MuProp(), *any_cost]
 
 
-def subset_costs(n: int, seed: int) -> dict[str, tuple[Cost, bool]]:
-    """Costs of vectors, and whether they have a slope."""
-    generator = torch.Generator().manual_seed(seed)
-    a, b, w, v = (torch.randn(s, generator=generator) for s in ((n, n), (n,), (n, 32), (32,)))
-    a = a @ a.T / n
-    return {
-        "linear": (lambda z: z @ b, True),
-        "quadratic": (lambda z: ((z @ a) * z).sum(-1) / 2 + z @ b, True),
-        "network": (lambda z: gelu(z @ w / math.sqrt(3)) @ v, True),
-        "step": (lambda z: (z @ b > 0).float(), False),
-    }
+Gradient = Callable[[Tensor], None]
+"""From scores ``(R, n)`` to a gradient in each row."""
 
 
-def ranking_costs(n: int, seed: int) -> dict[str, tuple[Cost, bool]]:
-    """Costs of order matrices: places that count alike, and places that do not."""
-    generator = torch.Generator().manual_seed(seed)
-    gains = torch.randn(n, generator=generator)
-    rough = torch.randn(n, n, generator=generator)
-    places = torch.arange(float(n))
-    discounts = 1 / torch.log2(2 + places)
-    wanted = torch.randperm(n, generator=generator).float()
-    return {
-        "DCG": (lambda p: ((p @ gains) * discounts).sum(-1), True),
-        "rank distance": (lambda p: ((places @ p - wanted) / n).square().sum(-1), True),
-        "unrelated places": (lambda p: (p * rough).sum((-1, -2)), True),
-        "step": (lambda p: ((p @ gains) * discounts).sum(-1).gt(0).float(), False),
-    }
+def methods(case: Case, build: Callable[[Tensor], Any]) -> Iterator[tuple[str, Gradient, int]]:
+    """Names, what they do, and by what their number of gradients is divided."""
+    for each in estimators(case.smooth):
+
+        def by(theta: Tensor, each: gengs.Estimator = each) -> None:
+            each.expect(case.cost, build(theta)).sum().backward()
+
+        yield repr(each), by, 5 if isinstance(each, SLOW) else 1
+    if case.gains is None:
+        return
+    worth: Tensor = case.gains
+    discounts = 1 / torch.log2(2 + torch.arange(float(len(worth))))
+
+    def arranged(theta: Tensor) -> None:
+        law, gains = build(theta), worth.expand_as(theta)
+        (law.arrange(law.sample_order(), gains) * discounts).sum().backward()
+
+    yield "swap rule by `arrange`", arranged, 1
+    for draws in (1, 8):
+
+        def pl_rank(theta: Tensor, draws: int = draws) -> None:
+            law, gains = build(theta.detach()), worth.expand_as(theta)
+            theta.grad = pl_rank_gradient(
+                law, law.sample_order(torch.Size([draws])), gains, discounts
+            )
+
+        yield f"PL-Rank, draws={draws}", pl_rank, 1
+    for draws in (2, 8):
+
+        def to_go(theta: Tensor, draws: int = draws) -> None:
+            law, gains = build(theta), worth.expand_as(theta)
+            order = law.sample_order(torch.Size([draws]))
+            to_go_surrogate(law, order, gains, discounts).sum().backward()
+
+        yield f"score to go, draws={draws}", to_go, 1
 
 
-def gradients(
-    estimator: gengs.Estimator, cost: Cost, build: Callable[[Tensor], Any], theta: Tensor, rows: int
-) -> Tensor:
+def gradients(method: Gradient, theta: Tensor, rows: int, portion: int) -> tuple[Tensor, float]:
+    """Gradients ``(R, n)``, and the processor time of one in milliseconds."""
     found = []
-    for start in range(0, rows, 200):
-        each = theta.expand(min(200, rows - start), -1).clone().requires_grad_()
-        estimator.expect(cost, build(each)).sum().backward()
+    begin = time.process_time()
+    for start in range(0, rows, portion):
+        each = theta.expand(min(portion, rows - start), -1).clone().requires_grad_()
+        method(each)
         found.append(each.grad)
-    return torch.cat(found).double()  # type: ignore[arg-type]
+    spent = time.process_time() - begin
+    return torch.cat(found).double(), 1000 * spent / rows  # type: ignore[arg-type]
+
+
+Methods = Callable[[Case], Iterable[tuple[str, Gradient, int]]]
 
 
 def measure(
-    title: str, costs: dict[str, tuple[Cost, bool]], build: Any, theta: Tensor, rows: int, few: bool
+    title: str, theta: Tensor, cases: list[Case], methods_of: Methods, many: int, portion: int
 ) -> list[dict[str, Any]]:
-    found = []
-    for name, (cost, smooth) in costs.items():
-        exact = None
-        if few:
-            leaf = theta.clone().requires_grad_()
-            gengs.Exact().expect(cost, build(leaf)).backward()
-            exact = leaf.grad.double()  # type: ignore[union-attr]
-        elif smooth:
-            exact = gradients(gengs.MidCDF(), cost, build, theta, 4 * rows).mean(0)
-        for estimator in estimators(smooth):
-            torch.manual_seed(0)
+    found: list[dict[str, Any]] = []
+    swap_rule = None  # its time on the first cost
+    for case in cases:
+        torch.manual_seed(0)
+        begin = time.process_time()
+        reference = case.reference()
+        size = float(reference.mean.square().sum()) - reference.squared_error
+        print(
+            f"{title}, {case.name}: {reference.kind}, relative error "
+            f"{math.sqrt(reference.squared_error / size):.2g}, "
+            f"{time.process_time() - begin:.0f} s",
+            flush=True,
+        )
+        for name, method, slow in methods_of(case):
+            rows = many // (slow if len(theta) == 1000 else 1)
+            torch.manual_seed(1)
             try:
-                g = gradients(estimator, cost, build, theta, rows)
-            except (TypeError, ValueError):  # it needs a list of all outcomes
+                gradients(method, theta, 1, 1)
+            except (TypeError, ValueError) as refusal:
+                print(f"  {name}: {refusal}", flush=True)
                 continue
-            mean = g.mean(0) if exact is None else exact
-            size = mean.square().sum()
-            row: dict[str, Any] = {"law": title, "cost": name, "estimator": repr(estimator)}
-            row["variance"] = float(g.var(0).sum() / size) if exact is not None else None
-            known = few or (
-                exact is not None
-                and name in ("linear", "quadratic", "DCG", "rank distance", "unrelated places")
-            )
-            error = float((g.var(0).sum() / len(g) / size).sqrt())
-            row["bias"] = float((g.mean(0) - mean).norm() / size.sqrt()) if known else None
-            row["error of bias"] = error
+            g, spent = gradients(method, theta, rows, portion)
+            swap_rule = swap_rule or spent
+            row: dict[str, Any] = {"law": title, "cost": case.name, "estimator": name}
+            row |= {"reference": reference.kind, "gradients": rows}
+            row["reference's error"] = math.sqrt(reference.squared_error / size)
+            squared, error = squared_bias(g, reference)
+            row["variance"] = float(g.var(0).sum()) / size
+            row["squared bias"], row["its error"] = squared / size, error / size
+            row["error"] = math.sqrt(max(row["variance"] + max(row["squared bias"], 0.0), 0.0))
+            row["milliseconds"], row["time"] = spent, spent / swap_rule
             found.append(row)
-            show = {k: f"{v:.3g}" for k, v in row.items() if isinstance(v, float)}
-            print(f"{title:16s} {name:16s} {estimator!r:36s} {show}", flush=True)
+            print(
+                f"  {name:36s} variance {row['variance']:.3g}  bias {bias(row)}  error "
+                f"{row['error']:.3g}  time {row['time']:.2f}",
+                flush=True,
+            )
     return found
 
 
-def membership(n: int, k: int, rows: int, seed: int) -> list[dict[str, Any]]:
+def members(n: int, k: int, seed: int) -> list[dict[str, Any]]:
     """The first k of an order as a set: given the order, and averaged over its orders."""
     generator = torch.Generator().manual_seed(seed)
     theta, weights = (torch.randn(n, generator=generator) for _ in range(2))
-    found: dict[str, list[Tensor]] = {"given the order": [], "averaged over orders": []}
-    torch.manual_seed(seed)
-    for _ in range(0, rows, 50):
-        each = theta.expand(50, n).clone().requires_grad_()
+    inside = (torch.arange(n) < k).float().unsqueeze(-1)
+
+    def given_the_order(each: Tensor) -> None:
         law = gengs.PlackettLuce(each, k)
-        order = law.sample_order()
-        faces = law.matrix(order).sum(-2), law.members(order)
-        for gradients, face in zip(found.values(), faces, strict=True):
-            gradients.append(torch.autograd.grad((face @ weights).sum(), each)[0].double())
-    mean = torch.cat(found["averaged over orders"]).mean(0)
-    done: list[dict[str, Any]] = []
-    for name, gradients in found.items():
-        variance = float(torch.cat(gradients).var(0).sum() / mean.square().sum())
-        done.append({"law": f"first {k} of {n}", "cost": "linear", "estimator": name})
-        done[-1] |= {"variance": variance}
-        print(f"first {k} of {n:5d} linear {name:24s} variance {variance:.3g}", flush=True)
-    return done
+        (law.matrix(law.sample_order()).sum(-2) @ weights).sum().backward()
+
+    def averaged(each: Tensor) -> None:
+        law = gengs.PlackettLuce(each, k)
+        (law.members(law.sample_order()) @ weights).sum().backward()
+
+    law = gengs.PlackettLuce(theta)
+    case = Case("linear", lambda z: z @ weights, lambda: by_arrival_times(law, inside * weights))
+    both = [("averaged over orders", averaged, 1), ("given the order", given_the_order, 1)]
+    return measure(f"first {k} of {n}, as a set", theta, [case], lambda _: both, 1000, 50)
+
+
+def squared_bias(g: Tensor, reference: Reference) -> tuple[float, float]:
+    """An unbiased estimate of the squared bias, and its standard error."""
+    many = min(GROUPS, len(g))
+    means = torch.stack([part.mean(0) for part in g.tensor_split(many)])
+    apart = means - (reference.groups if len(reference.groups) == 1 else reference.groups[:many])
+    products = apart @ apart.T
+    pairs = many * (many - 1)
+    squared = float(products.sum() - products.trace()) / pairs
+    centred = apart - apart.mean(0)
+    noise = centred @ centred.T
+    noise.fill_diagonal_(0.0)
+    along = (apart @ apart.mean(0)).var() / many
+    return squared, math.sqrt(2 * float(noise.square().sum()) / pairs**2 + 4 * float(along))
+
+
+def bias(row: dict[str, Any]) -> str:
+    """As a number, or the limit below which it is."""
+    squared, error = row["squared bias"], row["its error"]
+    limit = math.sqrt(max(squared, 0.0) + 3 * error)
+    if limit < 1e-5:
+        return "0"
+    return number(math.sqrt(squared)) if squared > 3 * error else f"< {number(limit, 2)}"
+
+
+def number(x: float, digits: int = 3) -> str:
+    """With a few digits; zero where it is rounding."""
+    if x < 1e-4:
+        return "0"
+    return f"{x:,.0f}" if x >= 100 else f"{x:.{digits}g}"
+
+
+# ------------------------------------------------------------------------------------ the page
+
+
+def page(rows: list[dict[str, Any]], command: str, versions: dict[str, str]) -> str:
+    """A table for each distribution: estimators × costs."""
+    shown = ", ".join(f"{name} {version}" for name, version in versions.items())
+    lines = ["# Laboratory of subsets and rankings", "", f"`{command}` ({shown}, one thread).", ""]
+    lines += [
+        "Cells: error of one gradient (the root mean square distance from the exact gradient, in "
+        "units of its norm), and its bias in brackets; `<` where bias is below three standard "
+        "errors. Scores and weights are standard normal numbers. Time is processor time of a "
+        "gradient over the swap rule's (`MidCDF()`), on the first cost. What is missing refuses: "
+        "`UnOrd`, and on rankings `StraightThroughMean` and `MuProp`, need a list of all outcomes. "
+        "Costs of rankings see the order as a matrix of n × n numbers; of DCG, the last rows see "
+        "the gains in drawn order, n numbers.",
+        "",
+    ]
+    for law in dict.fromkeys(row["law"] for row in rows):
+        ours = [row for row in rows if row["law"] == law]
+        costs = list(dict.fromkeys(row["cost"] for row in ours))
+        kinds = []
+        for cost in costs:
+            row = next(row for row in ours if row["cost"] == cost)
+            error = row["reference's error"]
+            kinds.append(f"{cost}: {row['reference']}" + (f" (± {error:.2g})" if error else ""))
+        lines += [f"## {law[0].upper()}{law[1:]}", "", f"References: {'; '.join(kinds)}.", ""]
+        lines += ["| estimator | " + " | ".join(costs) + " | time |"]
+        lines += ["| --- " + "| ---: " * (len(costs) + 1) + "|"]
+        for name in dict.fromkeys(row["estimator"] for row in ours):
+            mine = {row["cost"]: row for row in ours if row["estimator"] == name}
+            cells = [
+                f"{number(mine[cost]['error'])} ({bias(mine[cost])})" if cost in mine else ""
+                for cost in costs
+            ]
+            spent = next(iter(mine.values()))["time"]
+            lines += [
+                f"| {f'`{name}`' if name.endswith(')') else name} | "
+                + " | ".join(cells)
+                + f" | {spent:.2g} |"
+            ]
+        lines += [""]
+    return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("-o", "--out", type=Path, default=None)
+    parser.add_argument("-o", "--out", type=Path, default=None, help="JSON; the page is beside it")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--sizes", type=int, nargs="*", default=[10, 100, 1000])
     config = parser.parse_args()
     torch.set_num_threads(1)
-    rows = []
-    for n, k in ((10, 3), (100, 10), (784, 50)):
-        rows += membership(n, k, 1000, config.seed)
-    for n, k, many in SUBSETS:
-        theta = torch.randn(n, generator=torch.Generator().manual_seed(config.seed))
-        costs = subset_costs(n, config.seed + 1)
+    rows: list[dict[str, Any]] = []
 
-        def build(t: Tensor, k: int = k) -> gengs.Subset:
-            return gengs.Subset(k, logits=t, validate_args=False)
-
-        rows += measure(f"subset {k} of {n}", costs, build, theta, many, n == 10)
-    for n, many in RANKINGS:
-        theta = torch.randn(n, generator=torch.Generator().manual_seed(config.seed))
-        orders = ranking_costs(n, config.seed + 1)
-
-        def ranked(t: Tensor) -> gengs.PlackettLuce:
-            return gengs.PlackettLuce(t, validate_args=False)
-
-        rows += measure(f"ranking of {n}", orders, ranked, theta, many, n == 8)
-    if config.out is not None:
-        command = f"python -m benchmarks.sets_laboratory --seed {config.seed}"
+    def keep() -> None:
+        if config.out is None:
+            return
+        command = "python -m benchmarks.sets_laboratory" + f" --seed {config.seed}"
         versions = {"torch": torch.__version__, "python": platform.python_version()}
         content = {"command": command, "versions": versions, "rows": rows}
         config.out.write_text(json.dumps(content, indent=1) + "\n")
+        config.out.with_suffix(".md").write_text(page(rows, command, versions))
+
+    for n, k in SUBSETS:
+        if n in config.sizes:
+
+            def subset(t: Tensor, k: int = k) -> gengs.Subset:
+                return gengs.Subset(k, logits=t, validate_args=False)
+
+            portion = max(1, min(200, 2_000_000 // (n * min(k, n - k))))
+            rows += measure(
+                f"{k} of {n}",
+                *subset_cases(n, k, config.seed),
+                partial(methods, build=subset),
+                GRADIENTS[n],
+                portion,
+            )
+            keep()
+    for n in RANKINGS:
+        if n in config.sizes:
+
+            def ranking(t: Tensor) -> gengs.PlackettLuce:
+                return gengs.PlackettLuce(t, validate_args=False)
+
+            portion = max(1, min(200, 4_000_000 // n**2))
+            rows += measure(
+                f"orders of {n}",
+                *ranking_cases(n, config.seed),
+                partial(methods, build=ranking),
+                GRADIENTS[n],
+                portion,
+            )
+            keep()
+    for n, k in ((10, 3), (100, 10), (784, 50)):
+        rows += members(n, k, config.seed)
+        keep()
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ class Queries:
         places = torch.arange(self.gains.shape[1])
         self.discounts = 1 / torch.log2(2.0 + places)
         self.best = {k: self._ideal(k) for k in (5, 10)}
+        self.shares = self.gains / self.best[K].clamp_min(1e-9).unsqueeze(-1)  # of NDCG@10
 
     def padded(self, values: Tensor, fill: float) -> Tensor:
         """A number for each document as ``(Q, n)``."""
@@ -73,31 +74,37 @@ class Queries:
         return float((dcg[some] / self.best[k][some]).mean())
 
 
-def placed(q: Queries, law: gengs.PlackettLuce, order: Tensor) -> Tensor:
-    """NDCG@10 of each place of drawn orders, ``(S, Q, K)``."""
-    gains = law.arrange(order, q.gains)
-    return gains * q.discounts[:K] / q.best[K].clamp_min(1e-9).unsqueeze(-1)
-
-
 def swap_rule(scores: Tensor, q: Queries) -> Tensor:
     law = gengs.PlackettLuce(scores, K, validate_args=False)
-    return -placed(q, law, law.sample_order()).sum(-1).mean()
+    placed = law.arrange(law.sample_order(), q.shares) * q.discounts[:K]  # (Q, K)
+    return -placed.sum(-1).mean()
 
 
 def score_to_go(draws: int) -> Loss:
-    """The score function with rewards to go and the other draws' mean at each place."""
-
     def loss(scores: Tensor, q: Queries) -> Tensor:
         law = gengs.PlackettLuce(scores, K, validate_args=False)
         order = law.sample_order(torch.Size([draws]))
-        with torch.no_grad():
-            fixed = gengs.PlackettLuce(scores.detach(), K, validate_args=False)
-            rewards = placed(q, fixed, order)
-            to_go = rewards.flip(-1).cumsum(-1).flip(-1)  # (S, Q, K)
-            others = (to_go.sum(0) - to_go) / (draws - 1)
-        return -((to_go - others) * log_steps(scores, order)).sum(-1).mean()
+        return -to_go_surrogate(law, order, q.shares, q.discounts[:K]).mean()
 
     return loss
+
+
+def to_go_surrogate(
+    law: gengs.PlackettLuce, order: Tensor, gains: Tensor, discounts: Tensor
+) -> Tensor:
+    """The score function with rewards to go and the other draws' mean at each place, ``(Q,)``.
+
+    Args:
+        law: The distribution of orders.
+        order: Two draws or more, ``(S, Q, k)``.
+        gains: What each item is worth, ``(Q, n)``.
+        discounts: What each place counts, ``(k,)``.
+    """
+    with torch.no_grad():
+        rewards = law.arrange(order, gains) * discounts
+        to_go = rewards.flip(-1).cumsum(-1).flip(-1)  # (S, Q, k)
+        others = (to_go.sum(0) - to_go) / (len(order) - 1)
+    return ((to_go - others) * log_steps(law.logits, order)).sum(-1).mean(0)
 
 
 def log_steps(scores: Tensor, order: Tensor) -> Tensor:
@@ -110,30 +117,32 @@ def log_steps(scores: Tensor, order: Tensor) -> Tensor:
 
 
 def pl_rank(draws: int) -> Loss:
-    """PL-Rank-2 (Oosterhuis, 2021): the gradient of each item, given as that of a surrogate."""
-
     def loss(scores: Tensor, q: Queries) -> Tensor:
-        with torch.no_grad():
-            law = gengs.PlackettLuce(scores.detach(), K, validate_args=False)
-            gradient = pl_rank_gradient(law, law.sample_order(torch.Size([draws])), q)
+        law = gengs.PlackettLuce(scores.detach(), K, validate_args=False)
+        order = law.sample_order(torch.Size([draws]))
+        gradient = pl_rank_gradient(law, order, q.shares, q.discounts[:K])
         return -(gradient * scores.where(q.mask, 0.0)).sum() / len(q.sizes)
 
     return loss
 
 
-def pl_rank_gradient(law: gengs.PlackettLuce, order: Tensor, q: Queries) -> Tensor:
+@torch.no_grad()
+def pl_rank_gradient(
+    law: gengs.PlackettLuce, order: Tensor, gains: Tensor, discounts: Tensor
+) -> Tensor:
+    """PL-Rank-2 (Oosterhuis, 2021), ``(Q, n)``; arguments as for :func:`to_go_surrogate`."""
+    k = len(discounts)
     weights = law.logits.exp().expand(*order.shape[:-1], -1)  # (S, Q, n)
-    ideal = q.best[K].clamp_min(1e-9).unsqueeze(-1)
-    rewards = placed(q, law, order)
+    rewards = law.arrange(order, gains) * discounts
     to_go = rewards.flip(-1).cumsum(-1).flip(-1)
     chosen = weights.gather(-1, order)
     left = chosen.flip(-1).cumsum(-1).flip(-1) + weights.scatter(-1, order, 0.0).sum(-1, True)
     left = left.clamp_min(1e-30)
     # Σ_{k <= rank} π(d | before k) (θ_k ρ_d - reward to go from k), as sums up to each rank
-    direct = (q.discounts[:K] / left).cumsum(-1)
+    direct = (discounts / left).cumsum(-1)
     lost = (to_go / left).cumsum(-1)
-    last = law.ranks(order).long().clamp_max(K - 1)
-    per_item = weights * (q.gains / ideal * direct.gather(-1, last) - lost.gather(-1, last))
+    last = law.ranks(order).long().clamp_max(k - 1)
+    per_item = weights * (gains * direct.gather(-1, last) - lost.gather(-1, last))
     after = torch.cat([to_go[..., 1:], torch.zeros_like(to_go[..., :1])], -1)
     return per_item.scatter_add(-1, order, after).mean(0)
 

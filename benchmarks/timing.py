@@ -1,7 +1,8 @@
 """Medians of interleaved runs, and peak memory in a process of its own.
 
 The machine is noisy, so candidates take turns of five calls (a slow second hits them all), and only
-ratios of medians within one run are worth quoting.
+ratios of medians within one run are worth quoting. Time is the processor's, of one thread: others
+on the machine count for little.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ def medians(candidates: Mapping[str, Callable[[], object]], rounds: int = 20) ->
     for _ in range(rounds):
         for name, run in candidates.items():
             for _ in range(5):  # a turn is five calls: the others' data has left the cache
-                start = time.perf_counter()
+                start = time.process_time()
                 run()
-                times[name].append(time.perf_counter() - start)
+                times[name].append(time.process_time() - start)
     gc.enable()
     return {name: 1e3 * statistics.median(values) for name, values in times.items()}
 

@@ -30,7 +30,8 @@ from torch import Tensor
 
 import gengs
 from gengs.lab.palette import looks
-from gengs_experiments.experiments.vae import VaeConfig
+from gengs_experiments.experiments.vae import build
+from gengs_experiments.experiments.vae_settings import VaeConfig
 from gengs_experiments.runs.config import from_json
 
 Curve = dict[int, float]
@@ -55,7 +56,7 @@ def read_curves(
 
 def stepper(config: VaeConfig, images: Any) -> Callable[[], object]:
     """One training step, as ``gengs vae`` takes it."""
-    task, _ = config.build(images)
+    task, _ = build(config, images)
     numbers = count()
     (optimizer,) = task.optimizers
 

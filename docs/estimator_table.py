@@ -37,10 +37,11 @@ def estimator_table() -> str:
             unbiased += " (of a multi-sample bound)"
         name = str(facts["estimator"])
         paper_name = str(facts["paper name"]).replace("*", r"\*")
+        authors = str(facts["reference"]).partition(",")[0]  # the title is on the estimator's page
         lines.append(
             f"| [`{name}`]({PAGES[name]}.rst) | {paper_name} | {unbiased} | {differentiates} "
             f"| {learns} | {facts['needs']} | {vmaps} | {compiles} "
-            f"| {facts['reference']} ({facts['year']}) |"
+            f"| {authors} ({facts['year']}) |"
         )
     return "\n".join(lines) + "\n"
 

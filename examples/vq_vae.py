@@ -17,7 +17,6 @@ from pathlib import Path
 
 import torch
 from torch import nn
-from torch.distributions import OneHotCategorical
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 import gengs
@@ -55,7 +54,7 @@ class CodebookVAE(nn.Module):
 
     def posterior(self, x):
         logits = self.encoder(x).unflatten(-1, (POSITIONS, CODES))
-        return OneHotCategorical(logits=logits, validate_args=False)
+        return gengs.OneHot(logits)
 
     def negative_elbo(self, x):
         """One number per image: what is wrong in the pixels, and what the codes cost."""

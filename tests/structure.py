@@ -317,12 +317,12 @@ def imported_by_help(
 
 
 def circles(root):
-    """No files import each other in a circle."""
+    """No files import each other in a circle, not even inside of functions."""
     modules = modules_of(root)
     below = {
-        m.name: {name for name, _ in m.imports if name in modules and name not in m.only_for_types}
+        m.name: {name for name, _ in m.imports if name in modules} - m.only_for_types - {m.name}
         for m in modules.values()
-        if m.layer in TOGETHER and not m.path.endswith("__init__.py")
+        if not m.path.endswith("__init__.py")
     }
     done, found = set(), set()
 

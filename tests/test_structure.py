@@ -180,6 +180,15 @@ PLANTED = [
         "gengs.laws.law -> gengs.tables.finite",
     ),
     (
+        "circles",
+        {
+            "gengs_experiments/experiments/vae.py": FILE + "from .command import name",
+            "gengs_experiments/experiments/command.py": FILE
+            + "def run():\n    from .vae import name\n",
+        },
+        "gengs_experiments.experiments.command -> gengs_experiments.experiments.vae",
+    ),
+    (
         "laws_outside_their_rooms",
         {"gengs/estimators/base.py": FILE + "x = isinstance(name, Poisson)"},
         "gengs/estimators/base.py names Poisson",

@@ -223,37 +223,30 @@ def midcdf(c: Palette) -> Figure:
 
 
 def relaxed_gap(c: Palette) -> Figure:
-    """The value that GenGS trains on, by temperature, beside exact draws and the paper's number."""
+    """The value that GenGS trains on, by temperature, beside exact draws and the paper's."""
     results = Path(__file__).parents[2] / "results/vae/relaxed-gap.json"
     found = json.loads(results.read_text())
-    figure = Figure(figsize=(9, 3.5), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
-    models = {row["end"]: row for row in found["models"] if row["prior"] == "Pois(2)"}
-    for end, colour in ((0.5, c["blue"]), (0.1, c["green"])):
-        row = models[end]
-        label = f"trained with τ from 1 to {end:g}"
-        left.plot(found["temperatures"], row["relaxed"], "o-", color=colour, ms=3, label=label)
-        left.axhline(row["exact"], color=colour, ls="--", lw=1.2)
-    left.axhline(models[0.5]["paper"], color=c["ink"], ls=":", lw=1.2)
-    left.text(
-        0.05, models[0.5]["paper"] - 0.6, "the paper: 103.18", ha="right", va="top", fontsize=9
-    )
-    left.text(1.0, models[0.5]["exact"] + 0.5, "exact draws", fontsize=9, va="bottom")
-    left.set_title("Trained models, read at each temperature")
-    left.legend(frameon=False, fontsize=9, loc="lower right")
-    left.set_ylabel("negative ELBO on training images, nats")
-    for row, colour in zip(found["in training"], (c["blue"], c["red"]), strict=True):
-        draws = "ten draws" if "10" in row["name"] else "one draw"
-        right.plot(*zip(*row["training"], strict=True), color=colour, label=f"relaxed, {draws}")
-        exact = zip(*row["exact"], strict=True)
-        right.plot(*exact, "o--", color=colour, ms=3, lw=1.2, label=f"exact draws, {draws}")
-        right.axhline(row["paper"], color=colour, ls=":", lw=1.2)
-    right.set_title("In training, as the temperature falls")
-    right.legend(frameon=False, fontsize=9, loc="upper right")
-    for axes in (left, right):
-        axes.set(xscale="log", xlim=(1.05, 0.047), ylim=(88, 136), xlabel="temperature")
+    figure = Figure(figsize=(9, 5.2), layout="constrained")
+    panels = figure.subplots(2, 3, sharex=True, sharey=True)
+    models = {(row["prior"], row["end"]): row for row in found["models"]}
+    for axes, prior in zip(panels.flat, dict.fromkeys(prior for prior, _ in models), strict=True):
+        for end, colour in ((0.5, c["blue"]), (0.1, c["green"])):
+            row = models[prior, end]
+            axes.plot(found["temperatures"], row["relaxed"], "o-", color=colour, ms=3)
+            axes.axhline(row["exact"], color=colour, ls="--", lw=1.2)
+        paper = models[prior, 0.5]["paper"]
+        axes.axhline(paper, color=c["ink"], ls=":", lw=1.2)
+        axes.text(0.05, paper - 0.6, f"paper: {paper}", ha="right", va="top", fontsize=9)
+        axes.set_title(prior)
+        axes.set(xscale="log", xlim=(1.08, 0.046), ylim=(84, 139))
         axes.set_xticks([1, 0.5, 0.2, 0.1, 0.05], ["1", ".5", ".2", ".1", ".05"])
         axes.minorticks_off()
+    for end, colour in ((0.5, c["blue"]), (0.1, c["green"])):
+        panels[0, 0].plot([], [], "o-", color=colour, ms=3, label=f"trained with τ from 1 to {end}")
+    panels[0, 0].plot([], [], "--", color=c["ink"], lw=1.2, label="the same, exact draws")
+    figure.legend(frameon=False, fontsize=9, loc="outside upper center", ncols=3)
+    figure.supxlabel("temperature at which the trained model is read", fontsize=9.5)
+    figure.supylabel("negative ELBO on training images, nats", fontsize=9.5)
     return figure
 
 

@@ -34,7 +34,8 @@ def __getattr__(name: str) -> Any:
         module = import_module(where, __name__)
     except ImportError as error:
         raise ImportError(
-            f"gengs.{name} needs more packages ({error.name}): pip install 'gengs[{extra}]'"
+            f"gengs.{name} needs more packages ({error.name}): pip install 'gengs[{extra}]' "
+            f"(in a clone: pip install '.[{extra}]')"
         ) from error
     return getattr(module, name, module)
 

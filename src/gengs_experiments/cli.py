@@ -26,7 +26,7 @@ from .runs.sanitise import say, unheard
 COMMANDS = {
     "measure": "gengs_experiments.experiments.laboratory.Measure",
     "synthetic": "gengs_experiments.experiments.synthetic.Synthetic",
-    "vae": "gengs_experiments.experiments.train_commands.Vae",
+    "vae": "gengs_experiments.experiments.train_command.Vae",
     "nvpdef": "gengs_topics.commands.nvpdef_command.Nvpdef",
     "topics fit": "gengs_topics.commands.topics_command.TopicsFit",
     "topics apply": "gengs_topics.commands.topics_command.TopicsApply",
@@ -132,7 +132,8 @@ def _run(arguments: list[str] | None) -> int:
     try:
         import tyro
     except ImportError:
-        return _say("the command line needs more packages: pip install 'gengs[apps]'", 1)
+        install = "pip install 'gengs[apps]' (in a clone: pip install '.[apps]')"
+        return _say(f"the command line needs more packages: {install}", 1)
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments == ["--version"]:
         print(f"gengs {__version__}")

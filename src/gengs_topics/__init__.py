@@ -51,7 +51,8 @@ def __getattr__(name: str) -> Any:
         module = import_module(f".model.{_HOMES[name]}", __name__)
     except ImportError as error:
         raise ImportError(
-            f"gengs_topics.{name} needs more packages ({error.name}): pip install 'gengs[apps]'"
+            f"gengs_topics.{name} needs more packages ({error.name}): pip install 'gengs[apps]' "
+            "(in a clone: pip install '.[apps]')"
         ) from error
     return getattr(module, name)
 

@@ -46,7 +46,7 @@ def test_what_a_corpus_knows(corpus, counts, where, tmp_path):
     part = corpus.take([5, 7])
     np.testing.assert_array_equal(part.counts.toarray(), dense[[5, 7]])
     assert part.labels.tolist() == [2, 1] and part.label_names == ("a", "b", "c")
-    with pytest.raises(IndexError, match=r"index 300 is out of bounds .* with size 300"):
+    with pytest.raises(IndexError, match="300 is out of bounds"):
         corpus.rows([300])
 
 
@@ -89,7 +89,7 @@ def test_the_folder_appears_when_it_is_whole(corpus, tmp_path):
     (tmp_path / ".corpus.partial" / "data.npy").write_bytes(b"torn")
     corpus.save(folder)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus"]
-    with pytest.raises(FileExistsError, match="expected a new folder for the corpus"):
+    with pytest.raises(FileExistsError, match="new folder"):
         corpus.save(folder)
     assert Corpus.open(folder).tokens == corpus.tokens
 
@@ -106,7 +106,7 @@ def test_blocks_of_documents_become_one_corpus(tmp_path):
 
 def test_damaged_folders_are_refused(corpus, tmp_path):
     folder = tmp_path / "corpus"
-    with pytest.raises(ValueError, match="is not the folder of a corpus"):
+    with pytest.raises(ValueError, match="folder of a corpus"):
         Corpus.open(folder)
     corpus.save(folder)
     facts = (folder / "corpus.json").read_text()
@@ -122,7 +122,7 @@ def test_damaged_folders_are_refused(corpus, tmp_path):
     for missing in ("documents", "words", "nonzeros"):
         some = {name: value for name, value in json.loads(facts).items() if name != missing}
         (folder / "corpus.json").write_text(json.dumps(some))
-        with pytest.raises(ValueError, match="its parts do not fit together"):
+        with pytest.raises(ValueError, match="parts do not fit"):
             Corpus.open(folder)
     (folder / "corpus.json").write_text(facts)
     whole = (folder / "data.npy").read_bytes()
@@ -130,7 +130,7 @@ def test_damaged_folders_are_refused(corpus, tmp_path):
     with pytest.raises(ValueError, match=r"is damaged: data\.npy"):
         Corpus.open(folder)
     np.save(folder / "data.npy", np.ones(3))
-    with pytest.raises(ValueError, match="its parts do not fit together"):
+    with pytest.raises(ValueError, match="parts do not fit"):
         Corpus.open(folder)
     np.save(folder / "data.npy", np.array([{}, {}]), allow_pickle=True)
     with pytest.raises(ValueError, match=r"is damaged: data\.npy: .*Python objects"):
@@ -140,9 +140,9 @@ def test_damaged_folders_are_refused(corpus, tmp_path):
 def test_mistakes_are_named(counts):
     words = [f"w{i}" for i in range(40)]
     assert Corpus(np.eye(3), "abc").tokens == 3  # an array is a matrix, too
-    with pytest.raises(ValueError, match=r"a word for each of the 40 columns .* but got 39 words"):
+    with pytest.raises(ValueError, match=r"40 columns.* 39 words"):
         Corpus(counts, words[:-1])
-    with pytest.raises(ValueError, match="a label for each of the 300 documents"):
+    with pytest.raises(ValueError, match="label for each of the 300"):
         Corpus(counts, words, [1, 2])
 
 
@@ -165,5 +165,5 @@ def test_a_count_is_a_whole_number_of_moderate_size(counts, value, said):
         Corpus(counts, [f"w{i}" for i in range(40)])
     counts.data[4] = 2**24
     assert Corpus(counts, [f"w{i}" for i in range(40)]).lengths.max() >= 2**24
-    with pytest.raises(ValueError, match="counts of words in `counts`, but got complex128"):
+    with pytest.raises(ValueError, match=r"`counts`.* complex128"):
         Corpus(counts.astype(complex), [f"w{i}" for i in range(40)])

@@ -10,11 +10,13 @@ from dataclasses import replace
 
 import pytest
 
+from gengs_experiments.cli import main
 from gengs_experiments.runs.machine import Machine
 from gengs_experiments.study.published import TABLE2
 from gengs_experiments.study.study_file import read_study
-from gengs_topics.commands.nvpdef_command import Nvpdef, NvpdefConfig
+from gengs_topics.commands.nvpdef_command import Nvpdef
 from gengs_topics.commands.nvpdef_experiment import build_nvpdef
+from gengs_topics.commands.nvpdef_settings import NvpdefConfig
 from gengs_topics.text.text_sets import load_corpus
 
 SMALL = ["--topics", "6", "--hidden", "16", "--epochs", "2", "--draws", "2", "--no-progress"]
@@ -70,8 +72,8 @@ def test_killed_and_resumed_it_ends_with_the_same_bytes(tmp_path):
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    again = topics(tmp_path / "cut", *arguments, "--resume")
-    assert again.returncode == 0, again.stderr
+    here = ["nvpdef", "--out", str(tmp_path / "cut"), *SMALL, *arguments, "--resume"]
+    assert main(here) == 0
     for name in ("records.jsonl", "weights.safetensors", "topics.json"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 

@@ -63,7 +63,7 @@ def test_real_files(name, documents, words, tokens, perplexity):
 
 
 def test_unknown_sets_are_named():
-    with pytest.raises(ValueError, match=r"no corpus '20new'; did you mean '20news'\?"):
+    with pytest.raises(ValueError, match=r"'20new'.* '20news'"):
         load_corpus("20new")
     assert list(CORPORA) == ["sample", "20news", "reuters", "rcv1-sample", "rcv1", "imdb"]
 
@@ -138,7 +138,7 @@ def test_rcv1_words_and_split(tmp_path, stories):
     rcv1.convert_rcv1([path], tmp_path / "made", 100, test=10, words=50)
     train, test = (Corpus.open(tmp_path / "made" / part) for part in ("train", "test"))
     assert len(train) == 90 and len(test) == 10 and train.words == 50
-    with pytest.raises(ValueError, match=r"expected 804,414 stories .* but got 100"):
+    with pytest.raises(ValueError, match=r"804,414 stories.* 100"):
         rcv1.convert_rcv1([path], tmp_path / "made", 804_414)
 
 
@@ -156,7 +156,7 @@ def test_token_files_of_another_form(tmp_path, stories):
             list(rcv1.stream_tokens(path))
     write_tokens(path, range(50), stories)
     path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(ValueError, match=r"truncated or damaged after line \d+"):
+    with pytest.raises(ValueError, match=r"damaged after line \d+"):
         list(rcv1.stream_tokens(path))
 
 
@@ -185,7 +185,7 @@ def test_feat_files(tmp_path):
         with pytest.raises(ValueError, match=message):
             read_feat(path, "abcd")
     path.write_text("\n")
-    with pytest.raises(ValueError, match=r"expected documents in .*, but the file is empty"):
+    with pytest.raises(ValueError, match=r"documents.* empty"):
         read_feat(path, "abcd")
 
 
@@ -211,17 +211,17 @@ def test_counts_files(tmp_path):
         np.testing.assert_array_equal(read_counts(path).toarray(), np.eye(3) * 2)
     whole = path.read_bytes()
     path.write_bytes(whole[:-30])
-    with pytest.raises(ValueError, match="cannot be read as a sparse matrix"):
+    with pytest.raises(ValueError, match="read as a sparse matrix"):
         read_counts(path)
     np.savez(path, other=np.eye(3))
-    with pytest.raises(ValueError, match="cannot be read as a sparse matrix"):
+    with pytest.raises(ValueError, match="read as a sparse matrix"):
         read_counts(path)
     np.savez(path, data=np.array([{}]), indices=[0], indptr=[0, 1], shape=[1, 1], format=b"csr")
     with pytest.raises(ValueError, match=r"cannot be read .*allow_pickle"):
         read_counts(path)
     arrays = {"data": [1.0], "indptr": [0, 1], "shape": [1, 1], "format": b"csr"}
     np.savez(path, indices=[7], **arrays)
-    with pytest.raises(ValueError, match="cannot be read as a sparse matrix"):
+    with pytest.raises(ValueError, match="read as a sparse matrix"):
         read_counts(path)
     for value, said in ((0.5, "0.5; weights such as tf-idf are no counts"), (1e30, r"1e\+30")):
         scipy.sparse.save_npz(path, matrix * value / 2)

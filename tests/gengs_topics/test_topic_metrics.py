@@ -132,21 +132,21 @@ def test_edges_are_defined_and_finite():
 
 def test_mistakes_are_named():
     counts = scipy.sparse.csr_array(np.eye(3))
-    with pytest.raises(ValueError, match="topic 1 has the word 'x', which is not in the vocabul"):
+    with pytest.raises(ValueError, match=r"topic 1.* 'x'.* vocabulary"):
         npmi([["a"], ["x"]], Corpus(counts, "abc"))
-    with pytest.raises(ValueError, match=r"different words in topic 0, but got \[1, 1\]"):
+    with pytest.raises(ValueError, match=r"topic 0.* \[1, 1\]"):
         npmi([[1, 1]], counts)
-    with pytest.raises(ValueError, match="columns from 0 to 2 in topic 0"):
+    with pytest.raises(ValueError, match=r"columns.* topic 0"):
         npmi([[3]], counts)
     with pytest.raises(ValueError, match="at least one topic"):
         npmi([], counts)
-    with pytest.raises(ValueError, match="documents to count in, but there are none"):
+    with pytest.raises(ValueError, match=r"documents to count.* none"):
         npmi([[0, 1]], scipy.sparse.csr_array((0, 3)))
     with pytest.raises(ValueError, match="`epsilon` of at least 0"):
         npmi([[0, 1]], counts, epsilon=-1)
     with pytest.raises(TypeError, match="a `corpus` to count"):
         npmi([[0, 1]])
-    with pytest.raises(TypeError, match="SciPy sparse matrix as `corpus`, but got ndarray"):
+    with pytest.raises(TypeError, match=r"sparse matrix.* `corpus`.* ndarray"):
         npmi([[0, 1]], np.eye(3))
     with pytest.raises(ValueError, match="`width` of at least 1"):
         CoOccurrence.of_windows([["a"]], [["a"]], 0)

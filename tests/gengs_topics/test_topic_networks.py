@@ -120,7 +120,7 @@ def test_perplexity_has_its_two_definitions_and_leaves_empty_documents_out():
     assert found.document == pytest.approx(float(by_document), rel=1e-5)
     corpus = (bound[filled].sum() / lengths.sum()).exp()
     assert found.corpus == pytest.approx(float(corpus), rel=1e-5)
-    with pytest.raises(ValueError, match="at least one document with a word"):
+    with pytest.raises(ValueError, match="document with a word"):
         perplexity(model, [torch.zeros(2, WORDS)])
 
 
@@ -246,5 +246,5 @@ def test_bad_settings(make, sentence):
 
 
 def test_one_estimator_for_each_layer():
-    with pytest.raises(TypeError, match="one for each of 2 layers"):
+    with pytest.raises(TypeError, match="each of 2 layers"):
         NVPDEF(BagEncoder(WORDS, (4,)), [MidCDF()] * 3, (2, 2))

@@ -113,7 +113,7 @@ def _enough(rate: Tensor, horizon: float) -> int:
     """So many arrivals that the last one comes after the horizon, but once in a billion counts."""
     if not inspectable(rate) or inside_transform():
         raise RuntimeError(
-            "ArrivalTimes looks at the largest rate to know how many arrivals to draw, which "
+            "ArrivalTimes reads the largest rate to know how many arrivals to draw, which "
             "torch.compile and vmap do not allow; give arrivals=, or use MidCDF."
         )
     most = float(rate.detach().max()) * horizon if rate.numel() else 0.0

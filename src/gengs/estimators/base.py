@@ -7,8 +7,9 @@ estimate of the expectation's gradient:
 
 .. math:: \text{value} + (G - \mathrm{sg}(G)), \qquad \mathrm{sg} = \text{stop gradient}
 
-so that one ``backward()`` serves the law's parameters, the cost's own parameters (a decoder) and
-the estimator's (a baseline network): put ``estimator.parameters()`` into the optimiser.
+so that one ``backward()`` serves the distribution's parameters, the cost's own parameters (a
+decoder) and the estimator's (a baseline network): put ``estimator.parameters()`` into the
+optimiser.
 
 The public method :meth:`Estimator.expect` does shapes, checks and the evaluation mode once; the
 small hook :meth:`Estimator._estimate` does the mathematics. An estimator whose gradient belongs to
@@ -90,9 +91,9 @@ class Estimator(nn.Module, ABC):
         Args:
             cost: Maps values of shape ``(S, *batch, *event)`` to costs of shape ``(S, *batch)``. It
                 may itself call ``expect``: stacked layers nest.
-            q: Any law whose event is the latent vector, such as ``Independent(Poisson(rate), 1)``.
-            context: What a learned baseline may see beside the law, ``(*batch, features)``: the
-                data, for example. Estimators without one ignore it.
+            q: A distribution whose event is the latent vector: ``Independent(Poisson(rate), 1)``.
+            context: What a learned baseline may see, too, ``(*batch, features)``: the data, for
+                example. Estimators without one ignore it.
         """
         factors = Factors(q, type(self).__name__, context)
         checked = CheckedCost(cost, factors)

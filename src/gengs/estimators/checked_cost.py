@@ -50,10 +50,25 @@ _ENOUGH = 32
 """Costs that must differ, or have a slope: those of a batch, or of a few more draws."""
 
 
+def _remedy(shape: tuple[int, ...], expected: tuple[int, ...], values: tuple[int, ...]) -> str:
+    """What to do about a cost of the wrong shape, where that can be told from the shapes."""
+    if not shape:
+        return "; take the mean after expect, not in the cost"
+    if shape == values:
+        return "; sum over the last dimension"
+    if len(shape) < len(expected) and shape == expected[: len(shape)]:
+        return f"; if a draw is a vector, wrap q: Independent(q, {len(expected) - len(shape)})"
+    return ""
+
+
 class CheckedCost:
     """The cost of draws; its checks are noted in ``factors.deferred_checks``."""
 
     def __init__(self, cost: Cost, factors: Factors) -> None:
+        if not callable(cost):
+            raise TypeError(
+                f"{factors.owner} expects a function as `cost`, but got {type(cost).__name__}."
+            )
         self.cost, self.factors = cost, factors
 
     def __call__(self, values: Tensor) -> Tensor:
@@ -67,7 +82,8 @@ class CheckedCost:
         if tuple(costs.shape) != expected:
             raise ValueError(
                 f"{owner}: `cost` must return one number per draw, shape {expected} for values of "
-                f"shape {tuple(values.shape)}, but returned shape {tuple(costs.shape)}."
+                f"shape {tuple(values.shape)}, but returned shape {tuple(costs.shape)}"
+                f"{_remedy(tuple(costs.shape), expected, tuple(values.shape))}."
             )
         if not costs.is_floating_point():  # a count is a cost like any other
             costs = costs.to(values.dtype)

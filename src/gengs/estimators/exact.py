@@ -8,10 +8,10 @@ Computes, for a latent vector of :math:`F` independent factors with :math:`n` at
 
 over all :math:`n^F` joint outcomes. Nothing is estimated: bias and variance are zero, and the cost
 need not be differentiable. It is the oracle that the other estimators are measured against, and the
-best choice wherever the outcomes are few. A law with infinitely many values is truncated first, so
-that the sum is exact for the truncated law. Forbidden outcomes are not shown to the cost. At a
-boundary of the parameters (a rate of 0, a probability of 0 or 1) the gradient is the one-sided
-derivative, for which the cost is evaluated at the adjacent value.
+best choice wherever the outcomes are few. A distribution with infinitely many values is truncated
+first, so that the sum is exact for the truncated distribution. Forbidden outcomes are not shown to
+the cost. At a boundary of the parameters (a rate of 0, a probability of 0 or 1) the gradient is the
+one-sided derivative, for which the cost is evaluated at the adjacent value.
 
 References:
     | De ratiociniis in ludo aleae (Huygens, 1657)

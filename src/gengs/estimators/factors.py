@@ -1,8 +1,8 @@
 """The distribution of a latent vector, as estimators see it: independent factors.
 
 ``Independent(Poisson(rate), 1)`` with ``rate`` of shape ``(100, 50)`` is a batch of 100 vectors of
-50 factors. :class:`Factors` holds the factors' law and knows which dimensions are batch, which are
-factors and which belong to one atom (vector atoms), so that no estimator has to.
+50 factors. :class:`Factors` holds the factors' distribution and knows which dimensions are batch,
+which are factors and which belong to one atom (vector atoms), so that no estimator has to.
 
 Shapes: values are ``(S, *batch, *factors, *event)``, costs ``(S, *batch)``, tables of
 log-probabilities ``(*batch, *factors, n)``.
@@ -34,10 +34,10 @@ class Factors:
     Args:
         q: The law: a scalar one, or ``Independent`` of one, whose event is the latent vector.
         owner: The name of the estimator, for messages.
-        context: What a learned baseline may see beside the law.
+        context: What a learned baseline may see besides the distribution.
 
     Attributes:
-        law: The factors' law, of batch shape ``batch + factors``.
+        law: The factors' distribution, of batch shape ``batch + factors``.
         given: The same, as it was given: in half precision ``law`` is its table.
         batch: The shape of the result of an expectation.
         shape: The shape of one latent vector, in factors.

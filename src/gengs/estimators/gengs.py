@@ -12,7 +12,7 @@ atoms. It is biased: it differentiates the relaxed expectation, exact only as :m
 where its variance grows without bound. For Poisson(3) and :math:`f = (z - 2.6)^2` the bias is
 -22 % at :math:`\tau = 0.5`.
 
-The paper's variants are choices of the law and of one switch:
+The paper's variants are choices of the distribution and of one switch:
 
 - *GenGS*: ``q = truncate(Poisson(rate), n)``;
 - *GenGS NP*: ``q = truncate(Poisson(rate), mass=0.999)``;
@@ -39,7 +39,7 @@ class GenGS(Pathwise):
     """The pathwise gradient of a relaxed draw.
 
     Args:
-        temperature: A number, a tensor that broadcasts with the factors' law, or a
+        temperature: A number, a tensor that broadcasts with the factors' distribution, or a
             :class:`~gengs.temperature.Schedule`, read at each call (step it yourself).
         samples: The number of draws.
         hard: Straight-through: the cost sees the atom that won, an exact draw.

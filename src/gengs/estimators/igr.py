@@ -13,9 +13,10 @@ with the probability that it should have if :math:`\Phi(\mu_k)` is that of stopp
 
 .. math:: \mu_k = \Phi^{-1}\big(\pi_k / (\pi_k + \dots + \pi_{n-1})\big).
 
-So the relaxation of *any* law on finitely many atoms is found in closed form, and its limit is
-exactly that law. (Of the paper's maps this is the stick-breaking one. Its other map, softmax++,
-has no closed form for that: with the logits taken as Gaussian means its limit is another law.)
+So the relaxation of *any* distribution on finitely many atoms is found in closed form, and its
+limit is exactly that distribution. (Of the paper's maps this is the stick-breaking one. Its other
+map, softmax++, has no closed form for that: with the logits taken as Gaussian means its limit is
+another distribution.)
 
 It needs a cost that is differentiable, and defined between the atoms. It is biased: it
 differentiates the relaxed expectation, exact only as :math:`\tau \to 0`, where its variance grows
@@ -47,7 +48,7 @@ class IGR(Pathwise):
     """The pathwise gradient of a draw relaxed with Gaussian noise.
 
     Args:
-        temperature: A number, a tensor that broadcasts with the factors' law, or a
+        temperature: A number, a tensor that broadcasts with the factors' distribution, or a
             :class:`~gengs.temperature.Schedule`, read at each call (step it yourself).
         samples: The number of draws.
     """

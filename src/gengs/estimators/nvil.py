@@ -14,7 +14,7 @@ prediction.
 
 The paper also divides by :math:`\max(1, \sigma)`, :math:`\sigma` the running standard deviation of
 what is left over (``normalise=True``). That keeps the size of a step steady over the training, but
-scales the expected gradient. Where another term stands beside the expectation (a KL divergence,
+scales the expected gradient. Where another term is added to the expectation (a KL divergence,
 say), the scale shifts the balance between the two.
 
 References:
@@ -50,7 +50,7 @@ class NVIL(Estimator):
         decay: How much of the running moments a call keeps.
 
     The network sees the ``context`` that :meth:`expect` is given, the data :math:`x` for example,
-    or else the law's own mean.
+    or else the distribution's own mean.
     """
 
     mean: Tensor

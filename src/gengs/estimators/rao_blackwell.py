@@ -16,7 +16,7 @@ The starred forms (``baseline=True``) subtract from every :math:`f` that of anot
 draw. All are unbiased and ask nothing of the cost. They shine where few outcomes carry most of the
 mass: DetRB removes all their noise. Where every outcome is rare, as in a long latent vector, both
 come down to REINFORCE with a single draw; prefer UnOrd there, which uses all :math:`k` costs.
-A law with infinitely many values is truncated first (1e-6 of the mass).
+A distribution with infinitely many values is truncated first (1e-6 of the mass).
 
 References:
     | Rao-Blackwellized Stochastic Gradients for Discrete Distributions (Liu et al., 2019),

@@ -10,13 +10,13 @@ where :math:`z = \log \pi + g` are perturbed logits, :math:`b = \arg\max z` is t
 :math:`\tilde z \sim p(z \mid b)`, and :math:`\sigma_\tau(z)` is the relaxed value
 :math:`\mathcal{T}(\mathrm{softmax}(z / \tau))`. For any differentiable control :math:`c` that is
 unbiased: the control's score gradient is taken out and its pathwise gradient put back, where
-:math:`\tilde z` is reparameterised given :math:`b`, by
-:math:`\tilde z_b = -\log E_b`, :math:`\tilde z_i = -\log(E_i / \pi_i + E_b)`. Only the law of
-:math:`\tilde z` matters, so it may share its noise with :math:`z`: choose the :math:`E` that make
-:math:`\tilde z = z`. Then :math:`c` is evaluated once, which saves one evaluation of the cost and,
-where the temperature is learned, variance as well; and of the two pathwise terms there remains
-the difference of their derivatives with respect to :math:`\log \pi_i`, which is
-:math:`1 - (1 - e^{z_i - z_b}) = e^{z_i - z_b}` (for :math:`i = b`, :math:`1 - 0`):
+:math:`\tilde z` is reparameterised given :math:`b`, by :math:`\tilde z_b = -\log E_b`,
+:math:`\tilde z_i = -\log(E_i / \pi_i + E_b)`. Only the distribution of :math:`\tilde z` matters, so
+it may share its noise with :math:`z`: choose the :math:`E` that make :math:`\tilde z = z`. Then
+:math:`c` is evaluated once, which saves one evaluation of the cost and, where the temperature is
+learned, variance as well; and of the two pathwise terms there remains the difference of their
+derivatives with respect to :math:`\log \pi_i`, which is :math:`1 - (1 - e^{z_i - z_b}) = e^{z_i -
+z_b}` (for :math:`i = b`, :math:`1 - 0`):
 
 .. math::
     \hat g_i = [f(b) - c(z)] \mathbf{1}_{i = b} + e^{z_i - z_b} \frac{\partial c}{\partial z_i}(z)

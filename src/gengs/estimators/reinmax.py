@@ -20,8 +20,8 @@ part is built from, :math:`\pi^\tau = \mathrm{softmax}(\log \pi / \tau)` with me
 .. math:: \tfrac12 (z - \mu^\tau)\, \tau \nabla \log \pi^\tau_z + \tau \nabla \mu^\tau -
     \tfrac12 \nabla \mu
 
-trading that exactness for less variance where the law is flat. It is the published formula,
-:math:`2 \nabla \pi^1 - \tfrac12 \nabla \pi` with :math:`\pi^1 = \tfrac12 (\text{one-hot} +
+trading that exactness for less variance where the distribution is flat. It is the published
+formula, :math:`2 \nabla \pi^1 - \tfrac12 \nabla \pi` with :math:`\pi^1 = \tfrac12 (\text{one-hot} +
 \pi^\tau)`, seen through the map from one-hot vectors to atoms.
 
 References:

@@ -88,7 +88,7 @@ class RELAX(REBAR):
 def _fit(weights: Tensor, n: int) -> Tensor:
     """Weights on ``n`` atoms: absent ones weigh nothing, those beyond are lumped on the last.
 
-    A law that is truncated by its mass has more atoms at one step and fewer at the next.
+    A distribution that is truncated by its mass has more atoms at one step and fewer at the next.
     """
     if weights.shape[-1] <= n:
         return pad(weights, (0, n - weights.shape[-1]))

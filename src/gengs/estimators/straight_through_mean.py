@@ -4,9 +4,9 @@ Approximates :math:`\nabla_\theta E_{z \sim q_\theta}[f(z)]` with
 
 .. math:: \sum_d \frac{\partial f}{\partial z_d}(z)\, \frac{\partial}{\partial\theta} E[z_d],
 
-the same derivative for every draw. It needs a cost that is differentiable in the values and a law
-with a differentiable mean. It is exact for costs that are linear along each coordinate only: where
-the cost is curved, a draw must move more the further up it lies, which is what
+the same derivative for every draw. It needs a cost that is differentiable in the values and a
+distribution with a differentiable mean. It is exact for costs that are linear along each coordinate
+only: where the cost is curved, a draw must move more the further up it lies, which is what
 :mod:`gengs.estimators.midcdf` adds. Its variance is the smallest of all, as nothing is divided by a
 probability.
 

@@ -25,8 +25,8 @@ q_s`). So with :math:`r_s = q_s / \rho`
 
 In :math:`\log t` the trapezoid rule converges exponentially: 130 points for :math:`k = 10`, the
 same for all sets, give nine digits, and the pairs :math:`s, s'` are one matrix product. In
-logarithms it serves probabilities of :math:`e^{-1000}`. A law with infinitely many values is
-truncated first (1e-6 of the mass).
+logarithms it serves probabilities of :math:`e^{-1000}`. A distribution with infinitely many values
+is truncated first (1e-6 of the mass).
 
 References:
     | Estimating Gradients for Discrete Random Variables by Sampling without Replacement

@@ -15,7 +15,7 @@ estimator. Its gradient :math:`\nabla E[\hat L]` is approximated with
 
 where :math:`\hat L_{-i}` replaces :math:`l_i` by the mean of the others (their weights' geometric
 mean), a baseline that does not know :math:`z_i`. The last term differentiates the log-weights
-themselves: a decoder's parameters, and the law's where the log-weight contains them.
+themselves: a decoder's parameters, and the distribution's where the log-weight contains them.
 
 Unbiased for the gradient of that bound; asks nothing of the cost; needs two draws or more. Without
 the baseline each draw would carry the whole :math:`\hat L`; with it, only what it contributes.

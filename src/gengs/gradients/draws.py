@@ -23,7 +23,7 @@ def rsample(
     antithetic: bool = False,
     weight: float | None = None,
 ) -> Tensor:
-    """Draws from ``law``, of shape ``(*sample, *batch, *event)``, that carry a gradient.
+    """Draws from a distribution, of shape ``(*sample, *batch, *event)``, that carry a gradient.
 
     Args:
         law: Any discrete distribution: Poisson, Binomial, NegativeBinomial, Geometric, Bernoulli,
@@ -50,7 +50,7 @@ def rsample(
     """
     if not isinstance(law, Distribution):
         raise TypeError(f"rsample expects a torch distribution, but got {type(law).__name__}.")
-    if not isinstance(sample_shape, tuple | list):
+    if not isinstance(sample_shape, (tuple, list)):
         raise TypeError(
             f"rsample expects a shape, such as (2,), as `sample_shape`, but got {sample_shape!r}."
         )

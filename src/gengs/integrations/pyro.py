@@ -1,7 +1,7 @@
 r"""Distributions for Pyro's models and guides, whose draws carry a gradient.
 
-Pyro trains a discrete guide by the score function, or enumerates it. With the laws of this module a
-guide's discrete draw is differentiable instead, so that SVI takes the pathwise gradient:
+Pyro trains a discrete guide by the score function, or enumerates it. With the distributions of this
+module a guide's discrete draw is differentiable instead, so that SVI takes the pathwise gradient:
 
 - :class:`MidCDFLaw` draws exactly and moves the draw by the mid-CDF gradient, or by that of another
   estimator (:func:`gengs.rsample`);
@@ -11,11 +11,12 @@ guide's discrete draw is differentiable instead, so that SVI takes the pathwise 
 
 .. math:: E_q[\log p(x \mid z)] - \mathrm{KL}(q(z) \,\|\, p(z))
 
-whose divergence is analytic here (all pairs of laws that :func:`torch.distributions.kl_divergence`
-knows). ``Trace_ELBO`` would put :math:`\log p(z) - \log q(z)` at the draw in its place, and
-differentiate it along :math:`z`. For Poisson and other families with a smooth log-PMF that works,
-up to the trapezoid rule's error; a table of atoms has no derivative along :math:`z`, and rather
-than dropping that gradient in silence these laws raise an error on the way back.
+whose divergence is analytic here (all pairs of distributions that
+:func:`torch.distributions.kl_divergence` knows). ``Trace_ELBO`` would put :math:`\log p(z) - \log
+q(z)` at the draw in its place, and differentiate it along :math:`z`. For Poisson and other families
+with a smooth log-PMF that works, up to the trapezoid rule's error; a table of atoms has no
+derivative along :math:`z`, and rather than silently dropping that gradient these distributions
+raise an error on the way back.
 
 Example:
     >>> import pyro, torch

@@ -11,12 +11,13 @@ evaluations    of the cost, per gradient
 time           of one ``expect`` and ``backward``, in milliseconds
 =============  =====================================================================
 
-Bias and error are different questions: an unbiased estimator may have the largest error. The
-exact gradient comes from enumeration where the law is small enough, from the caller, or from a
+Bias and error are different questions: an unbiased estimator may have the largest error. The exact
+gradient comes from enumeration where the distribution is small enough, from the caller, or from a
 large reference sample, and the result says which.
 
 Example:
     >>> import gengs
+    >>> _ = torch.manual_seed(0)
     >>> from torch.distributions import Poisson
     >>> rate = torch.tensor(3.0, requires_grad=True)
     >>> result = measure(lambda z: (z - 2.6) ** 2, gengs.truncate(Poisson(rate), 12),
@@ -43,6 +44,7 @@ from ..estimators.checked_cost import leads_to
 from ..estimators.exact import Exact
 from ..estimators.reinforce import RLOO
 from ..laws.law import law_of
+from .quality import draws_shown
 from .replicates import Replicates, leaves_of
 from .result import Measurement, Row, row_of
 
@@ -60,7 +62,7 @@ def measure(
     vectorise: bool = True,
     seed: int = 0,
 ) -> Measurement:
-    """Measure estimators of the gradient of ``E_q[cost]`` with respect to the law's parameters.
+    """Measure estimators of the gradient of ``E_q[cost]`` in its parameters.
 
     Args:
         cost: As for :meth:`~gengs.Estimator.expect`. Unless ``vectorise=False``, it must also take
@@ -93,6 +95,9 @@ def measure(
                 )
         rows = []
         for given in [estimators] if isinstance(estimators, Estimator) else estimators:
+            if not isinstance(given, Estimator):
+                shown = f"the class {given.__name__}" if isinstance(given, type) else repr(given)
+                raise TypeError(f"measure expects estimators, such as MidCDF(), but got {shown}.")
             estimator = deepcopy(given).train()
             _warm_up(estimator, cost, q, warm_up)
             found = independent_gradients(estimator, cost, q, gradients, vectorise)
@@ -122,7 +127,7 @@ def independent_gradients(
         if not rows and any(leads_to(value, parameter) for parameter in parameters):
             # replicates have copies of the law's tensors: what the cost takes from them is not seen
             raise ValueError(
-                "measure expects a `cost` that depends on the law's parameters through its draws "
+                "measure expects a `cost` that depends on the parameters through its draws "
                 "only; detach them in the cost, or measure with vectorise=False."
             )
         rows.append(copies.gradients(value))
@@ -154,14 +159,7 @@ def _warm_up(estimator: Estimator, cost: Cost, q: Distribution, steps: int) -> N
 
 def _price(estimator: Estimator, cost: Cost, q: Distribution) -> tuple[int, float]:
     """How many draws one ``expect`` shows to the cost, and its milliseconds: a median of seven."""
-    shown, parameters = 0, leaves_of(q)
-
-    def counted(z: Tensor) -> Tensor:
-        nonlocal shown
-        shown += z.shape[0]
-        return cost(z)
-
-    estimator.expect(counted, q)
+    shown, parameters = draws_shown(estimator, cost, q), leaves_of(q)
     times = timeit.repeat(lambda: _gradient(estimator, cost, q, parameters), number=1, repeat=7)
     return shown, 1e3 * median(times)
 

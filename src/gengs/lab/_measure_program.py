@@ -10,6 +10,7 @@ given error, among those in which no bias was found.
 
 Example:
     >>> import gengs
+    >>> _ = torch.manual_seed(0)
     >>> def simulate(theta, replicates):
     ...     born = torch.poisson(theta[0].expand(replicates))
     ...     return torch.binomial(born, theta[1].expand(replicates)).square()  # the cost

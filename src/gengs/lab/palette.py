@@ -1,4 +1,4 @@
-"""The look of each estimator, the same in every figure and on every page.
+"""Colour and marker of each estimator, the same in every figure and on every page.
 
 Six kinds of estimators have the hues of Okabe and Ito's palette, which people with any kind of
 colour vision tell apart; members of a kind differ in shade, and in the dash of a line or the shape
@@ -88,7 +88,7 @@ class Look:
 
 
 def looks(labels: Iterable[str]) -> dict[str, Look]:
-    """The look of each label, sorted as a legend is; no two of them are alike.
+    """Colour and marker of each label, sorted as a legend is; no two of them are alike.
 
     Example:
         >>> found = looks(["GenGS(0.5)", "mid-CDF", "GenGS"])

@@ -27,11 +27,11 @@ class Replicates:
     """Copies of a distribution side by side, each with gradients of its own.
 
     Args:
-        law: The law.
+        law: The distribution.
         number: How many copies.
 
     Attributes:
-        law: The copies, as a law of batch shape ``(number, *batch)``.
+        law: The copies, as a distribution of batch shape ``(number, *batch)``.
     """
 
     def __init__(self, law: Distribution, number: int) -> None:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from .palette import full_decades, legend_handles, looks
+from .quality import gradient_quality
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +28,8 @@ def needed_by(what: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise ImportError(
-            f"{what} needs more packages ({error.name}): pip install 'gengs[apps]'"
+            f"{what} needs more packages ({error.name}): pip install 'gengs[apps]' "
+            "(in a clone: pip install '.[apps]')"
         ) from error
 
 
@@ -61,15 +63,16 @@ def row_of(
     milliseconds: float,
     exact_variance: float = 0.0,
 ) -> Row:
-    """What independent gradients of an estimator, one per row, say beside the exact one."""
+    """What independent gradients of an estimator, one per row, compared with the exact one."""
     name, settings = type(estimator).__name__, estimator.extra_repr()
-    off, variance = gradients.mean(0) - exact, float(gradients.var(0).sum())
+    found = gradient_quality(gradients, exact)
+    bias, variance = found.bias, float(found.variance)
     return Row(
         f"{name}({settings})" if settings else name,
-        bias=float(off) if exact.numel() == 1 else float(off.norm()),
+        bias=float(bias) if exact.numel() == 1 else float(bias.norm()),
         bias_error=math.sqrt(variance / len(gradients) + exact_variance),
         variance=variance,
-        error=float((gradients - exact).norm(dim=-1).mean()),
+        error=float(found.error),
         cosine=float(torch.cosine_similarity(gradients, exact.unsqueeze(0), dim=-1).mean()),
         evaluations=evaluations,
         milliseconds=milliseconds,

@@ -79,9 +79,9 @@ def check_law(law: Distribution, *, draws: int = 100_000, false_alarm: float = 1
     (:class:`gengs.Law`) are compared with enumeration.
 
     Args:
-        law: A law with a PMF.
+        law: A distribution with a PMF.
         draws: How many draws its frequencies are judged by.
-        false_alarm: The probability that a right law fails.
+        false_alarm: The probability that a right distribution fails.
     """
     try:
         table = as_finite(law, 1e-9)

@@ -1,7 +1,7 @@
 """The categorical: an index, a number in an order, and a table already.
 
 A draw moves between neighbouring indices (:mod:`gengs.laws.ordered_table`). Where the categories
-have no order, one-hot vectors are the better law (:class:`gengs.OneHot`).
+have no order, one-hot vectors are the better distribution (:class:`gengs.OneHot`).
 """
 
 __all__ = ["CategoricalLaw"]

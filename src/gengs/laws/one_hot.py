@@ -1,7 +1,7 @@
-r"""One-hot vectors, on logits: the law of ``F.gumbel_softmax`` for any number of categories.
+r"""One-hot vectors, on logits: exact draws where ``F.gumbel_softmax`` has relaxed ones.
 
 torch's ``OneHotCategorical`` checks that probabilities sum to 1 within 1e-6, which the rounding of
-``float32`` breaks for a thousand categories and more. This law takes logits as they are.
+``float32`` breaks for a thousand categories and more. This distribution takes logits as they are.
 
 **The mid rule.** With :math:`p = \mathrm{softmax}(\theta)`, the drawn category b and the cotangent
 G, :math:`\bar G = p \cdot G`,
@@ -140,12 +140,12 @@ class OneHot(Finite):
 
 
 class _OneHotRules(Law):
-    """What both laws of one-hot vectors share."""
+    """What both distributions of one-hot vectors share."""
 
     takes_weight = True
 
     def parameter(self) -> dict[str, Tensor]:
-        """``{"logits": ...}`` or ``{"probs": ...}``, as the law was given."""
+        """``{"logits": ...}`` or ``{"probs": ...}``, as the distribution was given."""
         raise NotImplementedError
 
     def rsample(

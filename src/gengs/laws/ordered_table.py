@@ -1,4 +1,4 @@
-r"""The mid-CDF gradient of draws from a table: any law on ordered numbers.
+r"""The mid-CDF gradient of draws from a table: any distribution on ordered numbers.
 
 For atoms :math:`c_0 < \dots < c_{n-1}` with gaps :math:`\Delta_k = c_{k+1} - c_k` and
 :math:`F_k = \sum_{j \le k} \pi_j`,
@@ -23,7 +23,7 @@ which is the one-sided derivative of every linear cost.
 :math:`1/\pi_z`, once in :math:`1/\pi_z` draws. An atom with
 :math:`\pi_k < 0.01\, \pi_{\max} \min(P(Z \le c_k), P(Z > c_k))` is therefore bridged like an
 impossible one, which stays exact for quadratic costs and bounds the weights by
-:math:`100 / \pi_{\max}` times the gap. Unimodal laws have no valleys.
+:math:`100 / \pi_{\max}` times the gap. Unimodal distributions have no valleys.
 
 **The lighter side.** As the probabilities sum to one, a constant may be added to the slopes. A draw
 beyond the median takes the one that leaves the atoms before it alone, any other the opposite: a
@@ -55,7 +55,7 @@ NOT_TWICE = (
 def draw_from_table(
     law: Finite, shape: torch.Size, *, bridge: bool = True, antithetic: bool = False
 ) -> Tensor:
-    """Draws from a law on ordered scalar atoms that carry the mid-CDF gradient.
+    """Draws from a distribution on ordered scalar atoms that carry the mid-CDF gradient.
 
     Args:
         law: Scalar atoms, in any order, with any gaps.

@@ -1,4 +1,4 @@
-r"""A law on integers, as a truncation sees it: its log-PMF and the logarithms of its two tails.
+r"""A distribution on integers, as a truncation needs it: its log-PMF and log-tails.
 
 All shapes have one trailing dimension for the integers: parameters are ``(*batch, 1)``, ``k`` is
 ``(n,)`` or ``(*batch, n)``. Formulas that cancel in ``float32`` (log-gammas of large numbers) run
@@ -40,7 +40,7 @@ class BoundaryExpansion:
 
 
 class PMF:
-    """Integers with probabilities. This class asks the law's ``log_prob``; a room knows better.
+    """Integers with probabilities. This class calls ``log_prob``; records know better.
 
     Args:
         q: The distribution.
@@ -75,12 +75,12 @@ class PMF:
 
     @property
     def normalised(self) -> bool:
-        """Whether the log-PMF is a formula of this library's, not somebody's ``log_prob``."""
+        """Whether the log-PMF is a formula of this library's, not a ``log_prob`` from outside."""
         return type(self).log_pmf is not PMF.log_pmf
 
     @property
     def given_probs(self) -> Tensor | None:
-        """A whole table of probabilities that the law was made of, ``(*batch, n)``."""
+        """A whole table of probabilities that the distribution was made of, ``(*batch, n)``."""
         return None
 
     def log_pmf(self, k: Tensor) -> Tensor:

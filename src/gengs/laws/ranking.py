@@ -30,14 +30,15 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints
-from torch.nn.functional import pad
 from torch.types import _size
 
 from ..numerics.gumbel import log_exponential
-from ..numerics.tracing import any_of, is_eager, set_shapes, validates
+from ..numerics.sorting import highest_first
+from ..numerics.tracing import any_of, set_shapes, validates
 from .outcomes import log_orders, refuse_many
+from .ranking_faces import arranged, matrix_of
 from .ranking_members import members_of
-from .ranking_swaps import ranks_of, swap_coordinates
+from .ranking_swaps import ranks_of
 
 LAST = -1e30
 """A score below any other: its weight is 0, and differences of it are no NaN."""
@@ -134,10 +135,7 @@ class PlackettLuce(Distribution):
         if self.k < self.items:
             places = torch.linspace(LAST, 2 * LAST, self.items, device=scores.device)
             return scores.maximum(places.to(scores.dtype)).topk(self.k).indices
-        if scores.dtype == torch.float32 and is_eager(scores):  # integers sort a third faster
-            bits = scores.view(torch.int32)
-            scores = bits ^ ((bits >> 31) & 0x7FFFFFFF)
-        return scores.sort(dim=-1, descending=True, stable=True).indices
+        return highest_first(scores)
 
     def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
         return self.one_hot(self.sample_order(sample_shape))
@@ -171,13 +169,7 @@ class PlackettLuce(Distribution):
     def matrix(self, order: Tensor) -> Tensor:
         """The matrix of an order, ``(…, k, n)``, with the swap rule's gradient."""
         self._require_order(order)
-        between, enters = swap_coordinates(self.logits, order)
-        rows = self.one_hot(order)
-        value = rows + _exchanged(between.unsqueeze(-1) * rows.diff(dim=-2), -2)
-        if self.k == self.items:
-            return value
-        entering = enters - rows[..., -1, :] * enters.sum(-1, keepdim=True)
-        return torch.cat([value[..., :-1, :], value[..., -1:, :] + entering.unsqueeze(-2)], -2)
+        return matrix_of(self.logits, order, self.one_hot(order))
 
     def ranks(self, order: Tensor) -> Tensor:
         """The place of each item, ``(…, n)``, from 0; k for those beyond the first k."""
@@ -200,16 +192,7 @@ class PlackettLuce(Distribution):
         rest = self._rest(values)
         shape = (*order.shape[:-1], self.items)
         wide = values.expand(*shape, *rest).reshape(*shape, rest.numel())  # (…, n, d)
-        between, enters = (
-            x.unsqueeze(-1).to(wide.dtype) for x in swap_coordinates(self.logits, order)
-        )
-        index = order.unsqueeze(-1).expand(*order.shape, wide.shape[-1])
-        placed = wide.gather(-2, index)
-        value = placed + _exchanged(between * placed.diff(dim=-2).detach(), -2)
-        if self.k < self.items:
-            gain = (enters * (wide - placed[..., -1:, :]).detach()).sum(-2, keepdim=True)
-            value = torch.cat([value[..., :-1, :], value[..., -1:, :] + gain], -2)
-        return value.reshape(*order.shape, *rest)
+        return arranged(self.logits, order, wide).reshape(*order.shape, *rest)
 
     def _rest(self, values: Tensor) -> torch.Size:
         """The shape of one item's value."""
@@ -308,12 +291,6 @@ class PlackettLuce(Distribution):
     def __repr__(self) -> str:
         what = f"{self.items}" if self.k == self.items else f"first {self.k} of {self.items}"
         return f"PlackettLuce({what}, batch {tuple(self.batch_shape)})"
-
-
-def _exchanged(change: Tensor, dim: int = -1) -> Tensor:
-    """What swaps of neighbours change at k places: the m-th adds at m and takes from m + 1."""
-    before, behind = ((0, 1), (1, 0)) if dim == -1 else ((0, 0, 0, 1), (0, 0, 1, 0))
-    return pad(change, before) - pad(change, behind)
 
 
 class _Orders(constraints.Constraint):

@@ -30,13 +30,16 @@ TIMES = 4
 """How many arrival times are averaged over: at k = 3, one has twice the variance of four."""
 
 
-def members_of(logits: Tensor, order: Tensor, times: int = TIMES) -> Tensor:
+def members_of(
+    logits: Tensor, order: Tensor, times: int = TIMES, generator: torch.Generator | None = None
+) -> Tensor:
     """Which items are among the first k, as 0 and 1, ``(…, n)``, with the swap rule's gradient.
 
     Args:
         logits: The scores, ``(*batch, n)``.
         order: The items in their places, ``(*sample, *batch, k)``.
         times: How many arrival times are drawn for each order.
+        generator: Where they are drawn from; torch's own by default.
     """
     with torch.no_grad():
         weights = weights_of(logits, order)  # (…, n)
@@ -44,7 +47,8 @@ def members_of(logits: Tensor, order: Tensor, times: int = TIMES) -> Tensor:
         outside = weights.scatter(-1, order, 0.0)
         left = inside.flip(-1).cumsum(-1).flip(-1) + outside.sum(-1, keepdim=True)
         size = torch.Size([times * left.numel()])
-        waits = log_exponential(size, left.dtype, left.device).exp().view(times, *left.shape)
+        waits = log_exponential(size, left.dtype, left.device, generator).exp()
+        waits = waits.view(times, *left.shape)
         t = (waits / left.clamp_min(least(left))).sum(-1, keepdim=True)  # (times, …, 1)
         hazard = torch.where(inside > 0, inside / torch.expm1(inside * t), 0.0)
         share = t * hazard / hazard.sum(-1, keepdim=True).clamp_min(least(left))

@@ -1,4 +1,4 @@
-r"""The Skellam law: the difference of two independent Poisson counts.
+r"""The Skellam distribution: the difference of two independent Poisson counts.
 
 .. math::
     p(k) = e^{-(\lambda_1 + \lambda_2)} \Big(\frac{\lambda_1}{\lambda_2}\Big)^{k/2}
@@ -41,7 +41,7 @@ class _Integers(constraints.Constraint):
 
 
 class Skellam(Distribution):
-    """The law of ``Poisson(rate_up) - Poisson(rate_down)``, on all integers.
+    """The distribution of ``Poisson(rate_up) - Poisson(rate_down)``, on all integers.
 
     Args:
         rate_up: The rate of the count that adds.

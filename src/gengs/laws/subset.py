@@ -18,10 +18,10 @@ relaxation             k relaxed one-hot draws in a row (:mod:`gengs.laws.subset
 
 from __future__ import annotations
 
-__all__ = ["Subset", "Table"]
+__all__ = ["Subset"]
 
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -32,20 +32,7 @@ from torch.types import _size
 from ..numerics.tracing import any_of, set_shapes, validates
 from .outcomes import log_choose, refuse_many
 from .subset_swaps import LogPartition, Mean
-from .subset_table import ratios, walk
-
-
-class Table(NamedTuple):
-    """What is computed once; where k > n/2, of the elements that are left out."""
-
-    q: Tensor
-    """The chance of each element given how many are still to be taken, ``(n, *batch, K + 1)``."""
-    k: Tensor
-    """How many to take, ``(*batch)``."""
-    log_partition: Tensor
-    """Of the elements that are taken, ``(*batch)``."""
-    weights: Tensor
-    """Rescaled weights, ``(n, *batch)``."""
+from .subset_table import Table, make_table, walk
 
 
 class Subset(Distribution):
@@ -137,27 +124,11 @@ class Subset(Distribution):
     @lazy_property
     def table(self) -> Table:
         """The table of probabilities, O(n k) numbers for each element of the batch."""
-        with torch.no_grad():
-            return self._make_table()
-
-    def _make_table(self) -> Table:
-        possible, logits = self._possible, self._table_logits.detach()
-        k = torch.as_tensor(self.k, device=logits.device).expand(self.batch_shape)
+        possible = self._possible
+        k = torch.as_tensor(self.k, device=possible.device).expand(self.batch_shape)
         k = torch.where(self._left_out, (possible.sum(0) - k).clamp_min(0), k)
-        columns = self.columns
-        # Weights are taken relative to the k-th largest. Logits further away than rounding can tell
-        # are moved nearer: above it, an element is sure to be taken; below, it never is.
-        near = 300.0 if logits.dtype == torch.float64 else 38.0
-        top = logits.masked_fill(~possible, -torch.inf).movedim(0, -1).topk(max(columns, 1)).values
-        centre = top.gather(-1, (k - 1).clamp_min(0).unsqueeze(-1)).squeeze(-1)
-        centre = centre.clamp_min(torch.finfo(logits.dtype).min)  # of k = 0, all may be masked
-        apart = logits - centre
-        weights = apart.clamp(-near, near).exp() * possible
-        q, rest = ratios(weights, columns)
-        counted = torch.arange(columns, device=k.device) < k.unsqueeze(-1)
-        log_partition = rest.where(counted, 1.0).log().sum(-1) + k * centre
-        beyond = (apart - near).clamp_min(0) * possible
-        return Table(q, k, log_partition + beyond.sum(0), weights)
+        with torch.no_grad():
+            return make_table(self._table_logits.detach(), possible, k, self.columns)
 
     def _log_partition(self) -> Tensor:
         logits, table = self._table_logits, self.table

@@ -3,7 +3,8 @@ r"""How a drawn k-subset moves with its logits: the swap rule.
 Elements are decided one after the other (:mod:`gengs.laws.subset_table`). Had element t been
 decided otherwise, the later ones would have had one more, or one fewer, to give; as :math:`q_s(r)`
 grows with r, both futures can be drawn together so that they differ in *exactly one* later element
-j. So the alternative to a draw :math:`z` is a swap, :math:`z \mp (e_t - e_j)`, and
+j (the stochastic covering property of Pemantle & Peres). So the alternative to a draw :math:`z` is
+a swap, :math:`z \mp (e_t - e_j)`, and
 
 .. math::
     \frac{\partial E f}{\partial \ell_t} = E\big[ (1 - q_t)\, (f(z) - f(z'))\, 1[z_t = 1] \big]
@@ -23,12 +24,16 @@ The weights are at most ½, whatever the probabilities.
 References:
     | SIMPLE: A Gradient Estimator for k-Subset Sampling (Ahmed et al., 2023),
     | https://arxiv.org/abs/2210.01941 (the exact marginals, as a straight-through gradient)
+    | Concentration of Lipschitz functionals of determinantal and other strong Rayleigh measures
+    | (Pemantle & Peres, 2014), https://arxiv.org/abs/1108.0687 (they differ in one element)
     | Automatic Differentiation of Programs with Discrete Randomness (Arya et al., 2022),
     | https://arxiv.org/abs/2210.08572 (derivatives by coupled alternatives, smoothed)
     | Conditional Monte Carlo: Gradient Estimation and Optimization Applications (Fu & Hu, 1997)
     | (smoothed perturbation analysis)
     | A simple Markov chain for independent Bernoulli variables conditioned on their sum
-    | (Heng, Jacob & Ju, 2020), https://arxiv.org/abs/2012.03103 (swaps as moves)
+    | (Heng, Jacob & Ju, 2020), https://arxiv.org/abs/2012.03103 (swaps as moves of a Markov chain)
+    | Revisiting Score Function Estimators for k-Subset Sampling (Wijk et al., 2024),
+    | https://arxiv.org/abs/2407.16058 (unbiased, for any cost: as RLOO here)
 """
 
 __all__ = ["LogPartition", "Mean", "conditional_logits", "move_subset", "swap_subset"]

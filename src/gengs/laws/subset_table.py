@@ -13,21 +13,73 @@ The polynomials span thousands of orders of magnitude; their ratios do not. They
 sums and products of positive numbers, in which rounding errors add up and never grow: an error of
 :math:`\log \rho_{t+1}` reaches :math:`\log \rho_t` with the weights :math:`q_t(r-1)` and
 :math:`1 - q_t(r)`, whose sum is at most 1, as :math:`q_t(r)` grows with r. No logarithm is taken
-until the end: the log-partition is :math:`\sum_{r \le k} \log \rho_0(r)`. (The polynomials
-themselves have long been used so: Chen, Dempster & Liu, 1994.)
+until the end: the log-partition is :math:`\sum_{r \le k} \log \rho_0(r)`.
 
 All the rest is one pass over the elements: a subset is drawn by :func:`walk`, and what a change of
 the table means for the logits is carried back by :func:`flow`.
 
 Shapes: elements first, ``(n, *batch, K + 1)`` with K the largest number to be taken, so that each
 step of a pass is contiguous.
+
+References:
+    | Weighted finite population sampling to maximize entropy (Chen, Dempster & Liu, 1994),
+    | Biometrika 81 (the distribution in survey sampling, its polynomials, stepwise selection)
+    | Sampling Algorithms (Tillé, 2006), Springer (draws by a table of conditional probabilities)
 """
 
-__all__ = ["at", "covariance_product", "flow", "ratios", "remaining", "walk"]
+__all__ = [
+    "Table",
+    "at",
+    "covariance_product",
+    "flow",
+    "make_table",
+    "ratios",
+    "remaining",
+    "walk",
+]
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
+
+
+class Table(NamedTuple):
+    """What is computed once; where k > n/2, of the elements that are left out."""
+
+    q: Tensor
+    """The chance of each element given how many are still to be taken, ``(n, *batch, K + 1)``."""
+    k: Tensor
+    """How many to take, ``(*batch)``."""
+    log_partition: Tensor
+    """Of the elements that are taken, ``(*batch)``."""
+    weights: Tensor
+    """Rescaled weights, ``(n, *batch)``."""
+
+
+def make_table(logits: Tensor, possible: Tensor, k: Tensor, columns: int) -> Table:
+    """The table of logits ``(n, *batch)``.
+
+    Args:
+        logits: In the precision of the table, any number where an element is impossible.
+        possible: Which elements may be taken, ``(n, *batch)``.
+        k: How many are taken, ``(*batch)``.
+        columns: The largest k.
+    """
+    # Weights are taken relative to the k-th largest. Logits further away than rounding can tell
+    # are moved nearer: above it, an element is sure to be taken; below, it never is.
+    near = 300.0 if logits.dtype == torch.float64 else 38.0
+    top = logits.masked_fill(~possible, -torch.inf).movedim(0, -1).topk(max(columns, 1)).values
+    centre = top.gather(-1, (k - 1).clamp_min(0).unsqueeze(-1)).squeeze(-1)
+    centre = centre.clamp_min(torch.finfo(logits.dtype).min)  # of k = 0, all may be masked
+    apart = logits - centre
+    weights = apart.clamp(-near, near).exp() * possible
+    q, rest = ratios(weights, columns)
+    counted = torch.arange(columns, device=k.device) < k.unsqueeze(-1)
+    log_partition = rest.where(counted, 1.0).log().sum(-1) + k * centre
+    beyond = (apart - near).clamp_min(0) * possible
+    return Table(q, k, log_partition + beyond.sum(0), weights)
 
 
 def ratios(weights: Tensor, columns: int, every: bool = False) -> tuple[Tensor, Tensor]:

@@ -36,7 +36,7 @@ class Trials(Line):
 
     @lazy_property
     def by_logits(self) -> bool:
-        """Whether the law was made of logits."""
+        """Whether the distribution was made of logits."""
         return was_given(self.q, "logits")
 
     @lazy_property

@@ -2,7 +2,7 @@ r"""The latent counts of a model: their prior, and the posterior of an encoder's
 
 **Posteriors.** The prior :math:`p` is a count law, such as Poisson(2). The posterior :math:`q` is
 
-- *explicit*: a law of the prior's family, whose parameter is the raw number:
+- *explicit*: a distribution of the prior's family, whose parameter is the raw number:
 
   ================  =====================================
   prior             raw number, one per latent
@@ -30,7 +30,7 @@ An explicit Poisson is as wide as its mean: it can say "about nine", never "nine
 implicit posterior can say anything, and has n numbers to learn for it. The tilted one contains the
 prior, single atoms, and what is between, and learns fastest.
 
-All laws are in ``float32`` or wider, whatever the networks are in.
+All distributions are in ``float32`` or wider, whatever the networks are in.
 
 **A prior that is learned** is a module whose ``forward()`` gives the law: a law keeps what its
 parameters were when it was made, a module makes a new one at each step.
@@ -52,7 +52,7 @@ so evaluation takes the whole laws. With neither, both laws stay whole everywher
 divergence is the family's closed form.
 """
 
-__all__ = ["CountLatents", "PosteriorFamily", "PosteriorKind"]
+__all__ = ["CountLatents", "PosteriorFamily", "PosteriorKind", "posterior_width"]
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -77,12 +77,17 @@ PosteriorKind = PosteriorFamily | Callable[[Tensor], Distribution]
 _LOG_PRECISION = -2.0
 
 
+def posterior_width(kind: PosteriorFamily, atoms: int) -> int:
+    """How many raw numbers a posterior on so many atoms needs for each latent."""
+    return {"explicit": 1, "implicit": atoms, "tilted": 2}[kind]
+
+
 class CountLatents(nn.Module):
     """The prior, and the posterior that belongs to a raw output.
 
     Args:
         kind: The family of the posterior, or a function from the raw output ``(B, ...)`` to the
-            factors' law ``(B, D)``.
+            factors' distribution ``(B, D)``.
         prior: The distribution of one latent, or of each in a batch shape ``(D,)``; or a module
             whose ``forward()`` gives it.
         level: The number of atoms that both distributions are truncated to.
@@ -187,7 +192,7 @@ class CountLatents(nn.Module):
                 "`posterior` a function that makes a distribution of it."
             )
         atoms = prior.num_atoms if isinstance(prior, Finite) else 0
-        width = 1 if not atoms else atoms if self.kind == "implicit" else 2
+        width = posterior_width(self.kind, atoms)
         if raw.dim() < 2 or raw.shape[-1] % width:
             raise ValueError(
                 f"the {self.kind} posterior expects an encoder with {width} outputs for each "
@@ -228,7 +233,7 @@ def _count(prior: object, latents: int | None) -> int | None:
     if latents is None:
         return shape[0] if shape else None
     if shape not in ((), (positive_integer("VAE", "latents", latents),)):
-        raise ValueError(f"VAE got latents={latents} beside a prior of batch shape {shape}.")
+        raise ValueError(f"VAE got latents={latents} and a prior of batch shape {shape}.")
     return latents
 
 

@@ -4,7 +4,7 @@ They move to a device and a type with the model that holds them, but never below
 of 2.3 is none in bfloat16.
 """
 
-__all__ = ["FixedPrior", "Standardise", "has_explicit_posterior"]
+__all__ = ["FixedPrior", "Standardise", "WideBuffers", "has_explicit_posterior"]
 
 from typing import Any, Self
 
@@ -21,7 +21,7 @@ def has_explicit_posterior(prior: Distribution) -> bool:
     return type(law_of(prior)).explicit.__func__ is not Law.explicit.__func__  # type: ignore[attr-defined]
 
 
-class _WideBuffers(nn.Module):
+class WideBuffers(nn.Module):
     """A module whose buffers are constants, in ``float32`` or wider wherever it is moved.
 
     They are no part of the ``state_dict``, as they follow from the arguments.
@@ -38,7 +38,7 @@ class _WideBuffers(nn.Module):
         return self
 
 
-class FixedPrior(_WideBuffers):
+class FixedPrior(WideBuffers):
     """A prior that is not learned: of one of torch's count families, or on atoms.
 
     Example:
@@ -51,8 +51,8 @@ class FixedPrior(_WideBuffers):
         self.kind: Any = Finite if isinstance(law, Finite) else type(law)
         if self.kind is not Finite and not has_explicit_posterior(law):
             raise TypeError(
-                f"VAE expects a level= beside the prior {type(law).__name__}, or a module whose "
-                "forward() gives the law: it does not know the law's parameters."
+                f"VAE expects a level= with the prior {type(law).__name__}, or a module whose "
+                "forward() gives the distribution: it does not know its parameters."
             )
         # of probs and logits, the second is made from the first
         either = [name for name in vars(law) if name in ("probs", "logits")][:1]
@@ -73,7 +73,7 @@ class FixedPrior(_WideBuffers):
         return law
 
 
-class Standardise(_WideBuffers):
+class Standardise(WideBuffers):
     """Counts as a network likes its inputs: centred, and of unit spread under the prior.
 
     ``(z - mean) / standard deviation``, both as they are when it is made.

@@ -41,7 +41,7 @@ def relaxed_value(
     generator: torch.Generator | None = None,
 ) -> Tensor:
     """``T(y)``, ``(*sample, *batch, *event)``; ``hard``: the atom that won, moving like it."""
-    fixed = isinstance(temperature, float | int) and not hard
+    fixed = isinstance(temperature, (float, int)) and not hard
     shared = not law.event_dim and law.atoms.dim() == 1
     if fixed and shared and not law.atoms.requires_grad and is_eager(law.logits):
         noise = _log_noise(law.logits, sample_shape, generator)
@@ -75,7 +75,7 @@ def relaxed_weights(
 
 def check_temperature(temperature: Temperature) -> None:
     """Raise unless every temperature is positive and finite."""
-    if not isinstance(temperature, Tensor | Real):
+    if not isinstance(temperature, (Tensor, Real)):
         raise TypeError(f"expected a number or a tensor as `temperature`, but got {temperature!r}.")
     if isinstance(temperature, Tensor):
         good = not any_of(~((temperature > 0) & torch.isfinite(temperature)))

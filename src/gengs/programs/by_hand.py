@@ -75,13 +75,13 @@ class ByHand:
         """What is to be said of it, given the cost."""
         said = [
             f"{place}: a straight-through gradient is made by hand (x - x.detach()), which counts "
-            "beside that of the draw: the gradient is too large, by up to a factor of two; leave "
+            "in addition to the draw's: the gradient is too large, by up to a factor of two; leave "
             "the draw as it is."
             for place in sorted(self._straight)
         ]
         said += [
             f"{place}: log_prob is multiplied by numbers without a gradient, as in REINFORCE by "
-            "hand, which counts beside the block's gradient; give program.loss the cost itself."
+            "hand, which is added to the block's gradient; give program.loss the cost itself."
             for place in sorted(set(self._weighted(cost)))
         ]
         return said

@@ -1,4 +1,4 @@
-r"""Is the path right here? The path beside the score, on the same draws.
+r"""Is the path right here? The path against the score, on the same draws.
 
 A block keeps the distribution and the value of each draw, and the way back through a draw has a
 gate. With open gates the graph of the cost has the gradient of the path. With closed gates it has

@@ -1,6 +1,6 @@
 """What became of each draw's gradient: the report after ``backward()``.
 
-A comparison, a cast, an index or a ``detach`` ends a gradient in silence. The mode notes where a
+A comparison, a cast, an index or a ``detach`` ends a gradient silently. The mode notes where a
 tensor that carries one meets such an operation; after ``backward()`` the graph of the loss tells
 which draws it reached. What was cut off, wholly or in part, is said in one warning, with file, line
 and advice.
@@ -36,8 +36,8 @@ _ADVICE = {
     "taken modulo a number": "what starts anew jumps, which a slope does not see",
     "put through a function without a derivative": "torch knows no slope for it",
     "used as an index": (
-        "an index has no slope: draw a one-hot vector and multiply (exact where the rest is "
-        "quadratic in it, biased elsewhere)"
+        "what it is made of (a sum, a number, a mask) has no categories to be followed: index by "
+        "the draw itself, or multiply by its one-hot vector"
     ),
     "looked up by a log_prob": "a table of probabilities has no slope in its values",
     "detached": "leave it attached",
@@ -111,13 +111,14 @@ class CutReport:
 
     def feeding(self, sites: Sequence[Site]) -> list[Site]:
         """Draws of 0 or 1, and of categories, that take part in the parameters of later draws."""
-        small = {site.node: site for site in sites if site.node is not None and site.is_small}
+        wanted = set(sites)
+        small = {n: s for n, s in self._of_node.items() if s.is_small and s in wanted}
         if not small:
             return []
         starts = [n for site in sites for n in site.parameter_nodes if n not in self._of_node]
         direct = [n for site in sites for n in site.parameter_nodes if n in small]
         found = {n for n in nodes_behind([*direct, *starts], self._of_node) if n in small}
-        return [small[node] for node in small if node in found]
+        return list(dict.fromkeys(small[node] for node in small if node in found))
 
     def unrecognised(self) -> None:
         """Note uniform numbers whose comparison with a probability was not taken as a draw."""

@@ -66,6 +66,7 @@ class FittedScore:
 
     Example:
         >>> import gengs
+        >>> _ = torch.manual_seed(0)
         >>> theta = torch.tensor(0.3, requires_grad=True)
         >>> with gengs.differentiable(by=gengs.FittedScore()) as program:
         ...     infected = torch.full((1000,), 10.0)

@@ -41,6 +41,7 @@ from ..laws.law import Law, law_of
 from ..laws.poisson import PoissonLaw
 from ..numerics.tails import was_given
 from ..tables.finite import Finite
+from .picks import Picks
 from .thresholds import Interval
 
 _FEW_CATEGORIES = 8
@@ -167,6 +168,8 @@ def boundary_of(law: Any) -> Tensor | None:
 
 def stacked(laws: Sequence[Any]) -> Any | None:
     """One distribution for several of the same kind and shape, with a new first dimension."""
+    if isinstance(laws[0], Picks):
+        laws = [law.given if isinstance(law, Picks) else law for law in laws]
     first = laws[0]
     kind = type(first)
     if any(type(law) is not kind for law in laws):

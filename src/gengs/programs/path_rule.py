@@ -27,6 +27,7 @@ from .known_laws import (
     sees_through,
 )
 from .law_checks import base_of, is_continuous
+from .picks import Picks
 from .sample_site import Plain, ProgramWarning, Site, by_line, warn_at
 
 _SMALL = (Bernoulli, Categorical, OneHotCategorical)
@@ -89,16 +90,28 @@ class PathRule:
         """An integer index, beside which goes a one-hot vector that moves."""
         with torch.no_grad():
             index = plain()
+        picks = law if isinstance(law, Picks) else None
         if self.exact:
-            with torch.no_grad():
-                still = torch.nn.functional.one_hot(index, law.logits.shape[-1])
-            one_hot = move_one_hot(law, still)
+            if picks is not None:
+                one_hot = picks.matrix()
+            else:
+                with torch.no_grad():
+                    still = torch.nn.functional.one_hot(index, law.logits.shape[-1])
+                one_hot = move_one_hot(law, still)
             outermost().keep(site, law, index.clone())
         else:
-            kept = law.expand(index.shape)
-            one_hot = rsample(OneHotCategorical(logits=kept.logits), by=self.by)
+            whole: Any = picks.ranking if picks is not None else None
+            if whole is None:
+                whole = OneHotCategorical(logits=law.expand(index.shape).logits)
+            one_hot = rsample(whole, by=self.by)
             index = one_hot.detach().argmax(-1)
-        outermost().mode.surrogates.index(index, self.let_through(site, one_hot))
+        surrogates = outermost().mode.surrogates
+        surrogates.index(index, self.let_through(site, one_hot))
+        if picks is not None:
+            surrogates.distinct(
+                index,
+                lambda: self.let_through(site, picks.members()) if self.exact else None,
+            )
         return index
 
 

@@ -3,7 +3,7 @@ r"""A block in which the draws of a program carry gradients.
 .. code-block:: python
 
     with gengs.differentiable() as program:
-        infected = simulate(theta, replicates=100)   # somebody's code, unchanged
+        infected = simulate(theta, replicates=100)   # unmodified code
     loss = program.loss(cost(infected))              # one number per replicate
     loss.mean().backward()
 
@@ -270,7 +270,7 @@ class Program:
         return value
 
     def check(self, cost: Tensor) -> Check:
-        """Whether the path is right here: its gradient beside the score's, on the same draws.
+        """Whether the path is right here: its gradient against the score's, on the same draws.
 
         Takes ten backward passes. Call it before ``backward()``, which frees the graph.
 
@@ -414,6 +414,7 @@ def differentiable(
 
     Example:
         >>> import gengs
+        >>> _ = torch.manual_seed(0)
         >>> theta = torch.tensor(0.3, requires_grad=True)
         >>> with differentiable() as program:
         ...     infected = torch.full((1000,), 10.0)

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from .cut_operations import tensors_in
+from .lookups import READS, WRITES, Key, key_of, slope_of_read, slope_of_write, writes_apart
 
 _CASTS = {
     *("float", "double", "half", "bfloat16", "to", "type", "type_as"),
@@ -48,6 +49,10 @@ _INDEX_OF: dict[str, tuple[int, str]] = {
     "masked_select": (1, "mask"),
     "repeat_interleave": (1, "repeats"),
     "__getitem__": (1, ""),
+    "__setitem__": (1, ""),
+    "embedding": (0, "input"),
+    **dict.fromkeys(("scatter_", "scatter_add_", "index_fill", "index_fill_"), (2, "index")),
+    "index_add_": (2, "index"),
 }
 """Where a function takes an index or a mask, which stays what it is: place and name."""
 
@@ -70,6 +75,7 @@ class Surrogates:
     def __init__(self) -> None:
         self._numbers = WeakTensorKeyDictionary()
         self._one_hot = WeakTensorKeyDictionary()
+        self._members = WeakTensorKeyDictionary()
 
     def __bool__(self) -> bool:
         return bool(self._numbers.data or self._one_hot.data)  # their own length takes longer
@@ -81,6 +87,10 @@ class Surrogates:
     def index(self, index: Tensor, one_hot: Tensor) -> None:
         """``one_hot`` is what ``index``, drawn from categories, stands for: ``(*index, K)``."""
         self._one_hot[index] = one_hot
+
+    def distinct(self, index: Tensor, members: Callable[[], Tensor | None]) -> None:
+        """No two in the last dimension of ``index`` are alike; ``members`` makes their set."""
+        self._members[index] = members
 
     def of(self, value: Any) -> Tensor | None:
         """The surrogate of a tensor, if there is one."""
@@ -127,6 +137,8 @@ class Surrogates:
             return True, self._beside(func(*args, **kwargs), _LOGIC[name](*parts))
         if name in _IN_PLACE:
             return True, self._in_place(func, name, args, kwargs, like)
+        if (name in READS or name in WRITES) and self._is_indexed(name, args, kwargs):
+            return self._by_index(func, name, args, kwargs)
         if name not in _ARITHMETIC or self._is_indexed(name, args, kwargs):
             return False, None
         plain = func(*args, **kwargs)
@@ -148,6 +160,53 @@ class Surrogates:
         """Whether a surrogate is asked for as an index, which has no slope."""
         place, word = _INDEX_OF.get(name, (len(args), ""))
         return self.any_in([*args[place : place + 1], kwargs.get(word)]) is not None
+
+    def _by_index(self, func: Any, name: str, args: Any, kwargs: Any) -> tuple[bool, Any]:
+        """Values that are read or written where a drawn index points."""
+        key = key_of(name, args, kwargs)
+        drawn = {i: self.one_hot(key.parts[i]) for i in key.places} if key is not None else {}
+        carried = {i: one_hot for i, one_hot in drawn.items() if one_hot is not None}
+        if key is None or any(self.of(key.parts[i]) is not None for i in drawn.keys() - carried):
+            return False, None
+        if name in WRITES:
+            return self._write(func, name, args, kwargs, key, carried)
+        plain, key.source = func(*args, **kwargs), self._floating(key.source)
+        slopes = [slope_of_read(key, i, h - h.detach()) for i, h in carried.items()]
+        value = plain
+        if not plain.is_floating_point():
+            value = func(self._floating(args[0], slopes[0]), *args[1:], **kwargs)
+        return True, self._beside(plain, sum(slopes, value))
+
+    def _write(
+        self, func: Any, name: str, args: Any, kwargs: Any, key: Key, carried: dict[int, Tensor]
+    ) -> tuple[bool, Any]:
+        (place, one_hot), *more = carried.items()
+        index, puts = key.parts[place], WRITES[name]
+        each = writes_apart(key, place) if puts else 1
+        members = self._members.get(index) if each == index.shape[-1] else None
+        if more or (each != 1 and members is None):  # two may meet: that is not linear
+            return False, None
+        if members is not None and not (isinstance(key.value, Tensor) and key.value.numel() > 1):
+            found = members()
+            if found is not None:
+                one_hot = (found / each).unsqueeze(-2).expand(one_hot.shape)
+        target, in_place = args[0], name.endswith("_")
+        before = self._floating(target, one_hot).clone()
+        slope = slope_of_write(key, place, one_hot - one_hot.detach(), before, puts)
+        plain = func(*args, **kwargs)
+        if not target.is_floating_point():
+            values = [
+                v if i == _INDEX_OF[name][0] else self._floating(v, one_hot)
+                for i, v in enumerate(args)
+            ]
+            values[0] = before
+            made = func(*values, **kwargs)
+            self.pair(target if in_place else plain, (before if in_place else made) + slope)
+            return True, plain
+        if not in_place:
+            return True, plain + slope
+        target += slope
+        return True, plain
 
     def _beside(self, plain: Any, surrogate: Tensor) -> Any:
         if plain.is_floating_point():

@@ -5,13 +5,14 @@ __all__ = ["DRAWS", "draw_geometric"]
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.distributions import Bernoulli, Binomial, Categorical, Geometric, Normal, Poisson
 
 from .block_stack import current, quiet
 from .cut_operations import moving
-from .sample_site import CutGradientWarning, Plain, warn_at
-from .score_rule import ScoreRule
+from .picks import Picks
+from .sample_site import Plain, place_of, where
 
 
 def _poisson(plain: Plain, input: Tensor, *_: Any, **__: Any) -> Tensor:
@@ -64,26 +65,16 @@ def _multinomial(
         shape = (*weights.shape[:-1], num_samples, weights.shape[-1])
         law = Categorical(weights.unsqueeze(-2).expand(shape), validate_args=False)
         return program.draw(law, plain, name=name)
-    rule = program.rule_for(Categorical)
-    if not isinstance(rule, ScoreRule) or not weights.requires_grad:
-        index = _without_slope(name, plain())
-        if weights.requires_grad:
-            warn_at(
-                program.sites[-1],
-                "torch.multinomial without replacement has no slope, and the gradient of its "
-                "weights ends here; draw it in a block inside, "
-                "gengs.differentiable(by=gengs.RLOO()), which knows the score of the order.",
-                CutGradientWarning,
+    with quiet(), torch.no_grad():
+        order = plain()
+        if program.validate and bool(((weights > 0).sum(-1) < num_samples).any()):
+            raise ValueError(
+                f"{place_of(*where())}: torch.multinomial expects at least {num_samples} weights "
+                "above 0 in each row to draw that many without replacement, but some row has fewer."
             )
-        return index
     with quiet():
-        index = plain()
-        taken = weights.gather(-1, index)
-        left = weights.sum(-1, keepdim=True) - (taken.cumsum(-1) - taken)
-        site = program.site(name, tuple(index.shape), rule.name)
-        rule.mark(site)
-        site.log_prob = (taken / left).log()
-    return index
+        law = Picks(weights, order)
+    return program.draw(law, lambda: order, name=name)
 
 
 def _without_slope(name: str, drawn: Tensor) -> Tensor:

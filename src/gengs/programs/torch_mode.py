@@ -231,7 +231,8 @@ class ProgramMode(TorchFunctionMode):
                 result = result.detach()
         for surrogate in self.surrogates.all_in(given) if self._open else ():
             # of a mask or an index that arithmetic did not take
-            kind = ending(name, args, {}, result)
+            sorts = isinstance(result, tuple)  # or takes the largest
+            kind = "compared" if sorts else ending(name, args, {}, result)
             kind = kind if kind == "compared" or kind in _MEANT else "used as an index"
             if kind != "used as an index" or isinstance(result, Tensor) or name == "__setitem__":
                 self.report.cut(kind, surrogate)

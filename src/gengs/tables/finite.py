@@ -2,7 +2,7 @@ r"""A distribution on finitely many atoms, the centre of the library.
 
 .. math:: P(Z = c_k) = \pi_k, \qquad k = 0, \dots, n - 1
 
-The atoms :math:`c_k` are numbers, vectors or matrices; the law is its table of ``logits``
+The atoms :math:`c_k` are numbers, vectors or matrices; the distribution is its table of ``logits``
 :math:`\log \pi_k`, from which ``probs`` :math:`\pi_k` are made when they are asked for. A
 truncation produces one, an implicit posterior *is* one (logits straight from a network), a PMF
 that a user owns is one. The linear map
@@ -115,7 +115,7 @@ class Finite(Distribution):
         if atoms.dim() < 1 + event_dim or atoms.shape[where_n] != n:
             raise ValueError(
                 f"Finite expects `atoms` of shape (*batch, {n}, *event) with event_dim={event_dim}"
-                f" beside {n} probabilities, but got {tuple(atoms.shape)};"
+                f" and {n} probabilities, but got {tuple(atoms.shape)};"
                 " for vector atoms pass event_dim=1."
             )
         try:

@@ -54,7 +54,7 @@ def divergence_by_tables(q: Distribution, p: Distribution, known: type[Law]) -> 
     """The divergence of two distributions of one family, where a closed form is not theirs.
 
     Args:
-        q: The law whose expectation is taken.
+        q: The distribution whose expectation is taken.
         p: The other one.
         known: The record that has the closed form; ``None`` is returned where it is both laws'.
     """

@@ -1,4 +1,4 @@
-"""Parameters that are NaN, infinite or outside their law's own constraint, named in a sentence.
+"""Parameters that are NaN, infinite or outside their constraint, named in a sentence.
 
 torch lets ``Poisson(inf)`` through, and everything else while its validation is off.
 """

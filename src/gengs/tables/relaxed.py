@@ -1,6 +1,6 @@
 r"""The Gumbel-softmax relaxation of a table of atoms: a distribution and a function.
 
-- :class:`Relaxed`, a law on the simplex, with a density;
+- :class:`Relaxed`, a distribution on the simplex, with a density;
 - :func:`gumbel_relax`, a function, for people who only want a value.
 
 .. math::
@@ -8,8 +8,8 @@ r"""The Gumbel-softmax relaxation of a table of atoms: a distribution and a func
     z = \mathcal{T}(y) = \sum_k y_k c_k \quad (\textsc{GenGS})
 
 :math:`y` has a density on the simplex (the Concrete distribution); the value :math:`\mathcal{T}(y)`
-has none in closed form, so it is not what this law is a law of: values come from :meth:`value` and
-:meth:`rsample_value`. As :math:`\tau \to 0` they become exact draws of the atoms.
+has none in closed form, so its draws are weights: values come from
+:meth:`value` and :meth:`rsample_value`. As :math:`\tau \to 0` they become exact draws of the atoms.
 
 References:
     | The Concrete Distribution (Maddison et al., 2017), https://arxiv.org/abs/1611.00712

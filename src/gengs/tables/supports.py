@@ -1,7 +1,7 @@
 """Which values a distribution can give.
 
 torch describes a support as a constraint. A :class:`Finite` law has its atoms (:class:`OneOf`). A
-law that is asked for its ``log_prob`` alone has the integers between two ends.
+distribution that is asked for its ``log_prob`` alone has the integers between two ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Ends = tuple[int | None, Tensor | None]
 
 
 def integer_support(law: Distribution) -> Ends:
-    """The first and the last integer of a law's support; ``TypeError`` where it has no integers."""
+    """The first and the last integer of a support; ``TypeError`` where it has no integers."""
     name = type(law).__name__
     if law.event_shape:
         raise TypeError(
@@ -58,7 +58,7 @@ def integer_support(law: Distribution) -> Ends:
 
 
 class OneOf(constraints.Constraint):
-    """Values that equal one of a law's atoms."""
+    """Values that equal one of a distribution's atoms."""
 
     is_discrete = True
 

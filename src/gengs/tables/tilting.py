@@ -31,8 +31,8 @@ def tilt(
 
     Args:
         law: A law on numbers: a :class:`Finite`, or one with finitely many values. Truncate others.
-        slope: :math:`a`, of a shape that broadcasts with the law's batch.
-        curvature: :math:`b`; negative values widen the law.
+        slope: :math:`a`, of a shape that broadcasts with the distribution's batch.
+        curvature: :math:`b`; negative values widen the distribution.
         validate_args: Whether to check the arguments; on by default.
 
     Example:

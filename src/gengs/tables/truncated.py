@@ -36,7 +36,7 @@ class Truncated(Finite):
     Made by :func:`gengs.truncate`.
 
     Args:
-        source: What is known of the law that is cut.
+        source: What is known of the distribution that is cut.
         window: The integers that are kept.
         validate: Whether to check parameters, and how much mass lies outside.
     """

@@ -46,8 +46,8 @@ def truncate(
     r"""Cut a distribution to finitely many atoms; what lies outside is lumped on the end atoms.
 
     Give one rule: ``level``, or ``low`` and/or ``high``, or ``mass``, or ``tolerance``, or a
-    ``window`` that was computed before. A law with finitely many values (Bernoulli, Categorical,
-    OneHotCategorical, Binomial, Multinomial) needs none: all its values become atoms.
+    ``window`` that was computed before. A distribution with finitely many values (Bernoulli,
+    Categorical, OneHotCategorical, Binomial, Multinomial) needs none: all its values become atoms.
 
     Args:
         law: Any distribution with a PMF: torch's own, another library's, or yours (it needs
@@ -58,7 +58,7 @@ def truncate(
         high: Keep the integers up to ``high``.
         mass: Keep 0, 1, … until their mass reaches this, then one more atom with the rest.
         tolerance: Keep the smallest window, for each element, that loses at most this mass.
-        window: Keep the integers of this window; warn when the law has drifted out of it.
+        window: Keep the integers of this window; warn when the distribution has drifted out of it.
         validate_args: Whether to check parameters; on by default.
 
     Example:
@@ -81,7 +81,7 @@ def truncate(
     given = [name for name, value in rules.items() if value is not None]
     if len(given) > 1:
         raise ValueError(f"truncate expects one rule, but got {' and '.join(given)}.")
-    if not isinstance(window, Window | None):
+    if not (window is None or isinstance(window, Window)):
         raise TypeError(f"truncate expects a Window as `window`, but got {window!r}.")
     if window and (torch.as_tensor(window.low).is_floating_point() or window.size < 1):
         raise ValueError(f"truncate expects one integer or more, but got {window}.")

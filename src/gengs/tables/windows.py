@@ -12,8 +12,8 @@ rules for it:
   :math:`\varepsilon` of the mass lies. Its width grows like :math:`\sqrt\lambda`, not like
   :math:`\lambda`.
 
-A law that is truncated on the way, because an estimator needs a table, gets one window for the
-whole batch where that is not much wider than the elements' own (:func:`window_for_all`).
+A distribution that is truncated on the way, because an estimator needs a table, gets one window for
+the whole batch where that is not much wider than the elements' own (:func:`window_for_all`).
 
 What a cut costs is known exactly (:class:`Certificate`):
 
@@ -49,7 +49,7 @@ from ..numerics.tracing import inspectable, require_memory, tensors_of
 class Window:
     """Which integers are kept: ``size`` of them from ``low`` on.
 
-    A window can be used again, for the same law with moved parameters:
+    A window can be used again, for the same distribution with moved parameters:
     ``truncate(law, window=q.certificate.window)``; it warns once what lies outside exceeds
     ``allowed``.
     """

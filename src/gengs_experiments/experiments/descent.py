@@ -27,8 +27,9 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, Independent
 
-from gengs.estimators.base import Cost, Estimator
+from gengs.estimators.base import Estimator
 from gengs.estimators.spec import parse_estimator
+from gengs.lab.quality import draws_shown, gradient_quality
 from gengs.tables.truncation import truncate
 
 from ..runs.machine import limited_threads
@@ -153,7 +154,8 @@ def descend(config: Synthetic, label: str) -> tuple[list[dict[str, Any]], float]
                 )
             path.append(theta.detach().clone())
         qualities[config.steps] = team.quality(theta, config.final_gradients)
-        evaluations = team.evaluations(theta)
+        estimator, law = team.frozen().problems(theta)[0]
+        evaluations = draws_shown(estimator, problem.cost, law)
         losses = problem.loss(torch.stack(path))  # (steps + 1, seeds)
     records = []
     for step, loss in enumerate(losses):
@@ -172,14 +174,16 @@ class _Team:
     contender: Contender
     estimators: Sequence[Estimator]
 
-    def expect(self, theta: Tensor, cost: Cost | None = None) -> Tensor:
-        """One estimate for each seed: ``theta (..., seeds, dimension)`` to ``(..., seeds)``."""
+    def problems(self, theta: Tensor) -> list[tuple[Estimator, Distribution]]:
+        """Each estimator and the law of its seeds, of parameters ``(..., seeds, dimension)``."""
         axis = theta.dim() - 2 - self.problem.event_dim
         parts = theta.chunk(len(self.estimators), axis)
-        values = []
-        for estimator, part in zip(self.estimators, parts, strict=True):
-            law = self.contender.law(self.problem.law(part))
-            values.append(estimator.expect(cost or self.problem.cost, law))
+        laws = (self.contender.law(self.problem.law(part)) for part in parts)
+        return list(zip(self.estimators, laws, strict=True))
+
+    def expect(self, theta: Tensor) -> Tensor:
+        """One estimate for each seed: ``theta (..., seeds, dimension)`` to ``(..., seeds)``."""
+        values = [own.expect(self.problem.cost, law) for own, law in self.problems(theta)]
         return values[0] if len(values) == 1 else torch.cat(values, -1)
 
     def quality(self, theta: Tensor, gradients: int) -> dict[str, Any]:
@@ -187,36 +191,24 @@ class _Team:
 
         The estimators, their running averages too, stay as they are.
         """
-        frozen = self._frozen()
-        exact = self.problem.gradient(theta).flatten(1)  # (seeds, parameters)
+        frozen = self.frozen()
         parts, at_once = [], max(1, _AT_ONCE // len(theta))
         for begin in range(0, gradients, at_once):
             repeats = min(at_once, gradients - begin)
             copies = theta.detach().expand(repeats, *theta.shape).clone().requires_grad_()
             (gradient,) = torch.autograd.grad(frozen.expect(copies).sum(), copies)
-            parts.append(gradient.flatten(2).double() - exact)
-        off = torch.cat(parts)  # (gradients, seeds, parameters)
-        variance = off.var(0).sum(-1)  # the trace of the covariance
-        record: dict[str, Any] = _mean("variance", variance)
+            parts.append(gradient.flatten(2).double())
+        exact = self.problem.gradient(theta).flatten(1)  # (seeds, parameters)
+        found = gradient_quality(torch.cat(parts), exact)
+        record: dict[str, Any] = _mean("variance", found.variance)
         if self.estimators[0].objective == "expectation":  # else a distance would mislead
-            record |= _mean("error", off.norm(dim=-1).mean(0))
-            noise = (variance / gradients).sum().sqrt() / len(theta)
-            record |= {"bias": off.mean(0).mean(0).tolist(), "bias_se": float(noise)}
+            record |= _mean("error", found.error)
+            noise = (found.variance / gradients).sum().sqrt() / len(theta)
+            record |= {"bias": found.bias.mean(0).tolist(), "bias_se": float(noise)}
         return record
 
-    def evaluations(self, theta: Tensor) -> int:
-        """How many draws a gradient shows to the cost, counted."""
-        shown = 0
-
-        def counted(z: Tensor) -> Tensor:
-            nonlocal shown
-            shown += z.shape[0]
-            return self.problem.cost(z)
-
-        self._frozen().expect(theta, counted)
-        return shown // len(self.estimators)
-
-    def _frozen(self) -> _Team:
+    def frozen(self) -> _Team:
+        """A copy whose parts no longer learn."""
         copies = copy.deepcopy(list(self.estimators))
         for estimator in copies:
             for parameter in estimator.parameters():

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import redirect_stderr
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from ..runs.machine import Machine
 from ..runs.training import rehearse
 from .descent import descend
 from .synthetic import Synthetic
-from .train_commands import TrainCommand
 
 
 @dataclass(frozen=True)
@@ -39,13 +38,19 @@ class Experiment:
     @property
     def config_class(self) -> type[Any]:
         """The class of its configuration."""
-        module, _, name = self.settings.rpartition(".")
-        found: type[Any] = getattr(import_module(module), name)
+        found: type[Any] = _named(self.settings)
         return found
 
 
-def _train(config: Any, folder: Path, data_dir: Path | None, machine: Machine) -> object:
-    return TrainCommand(config, folder, data_dir, machine).run()
+def _named(path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    return getattr(import_module(module), name)
+
+
+def _train(
+    command: str, config: Any, folder: Path, data_dir: Path | None, machine: Machine
+) -> object:
+    return _named(command)(config, folder, data_dir, machine).run()
 
 
 def _compare(config: Any, folder: Path, data_dir: Path | None, machine: Machine) -> object:
@@ -61,12 +66,12 @@ def _data(only_the_data: Any, data_dir: Path | None) -> tuple[Any, float]:
     return only_the_data.load(data_dir), time.perf_counter() - begin
 
 
-def _rehearse_training(config: Any, data_dir: Path | None) -> float:
+def _rehearse_training(command: str, config: Any, data_dir: Path | None) -> float:
     config.check()
     data_set = getattr(config, fields(config)[0].name)  # the first of its settings
     data, seconds = _data(type(config)(data_set), data_dir)
     begin = time.perf_counter()
-    task, training = config.build(data)
+    task, training = _named(command)(config).build(data)
     return seconds + time.perf_counter() - begin + rehearse(task, training)
 
 
@@ -80,21 +85,25 @@ def _rehearse_synthetic(config: Synthetic, data_dir: Path | None) -> float:
     return (time.perf_counter() - begin) * config.steps / steps
 
 
-_VAE_NAMES = ("data", "prior", "posterior", "estimator")
-_TOPIC_NAMES = ("corpus", "model", "super_topics", "posterior", "estimator")
+def _trained(settings: str, command: str, named_by: tuple[str, ...]) -> Experiment:
+    """An experiment that is the command's training."""
+    rehearsed = partial(_rehearse_training, command)
+    return Experiment(settings, named_by, partial(_train, command), rehearsed)
+
 
 EXPERIMENTS = {
     "synthetic": Experiment(
         f"{__package__}.synthetic.Synthetic", ("law",), _compare, _rehearse_synthetic
     ),
-    "vae": Experiment(
-        f"{__package__}.train_commands.VaeConfig", _VAE_NAMES, _train, _rehearse_training
+    "vae": _trained(
+        f"{__package__}.vae_settings.VaeConfig",
+        f"{__package__}.train_command.Vae",
+        ("data", "prior", "posterior", "estimator"),
     ),
-    "nvpdef": Experiment(
-        "gengs_topics.commands.nvpdef_command.NvpdefConfig",
-        _TOPIC_NAMES,
-        _train,
-        _rehearse_training,
+    "nvpdef": _trained(
+        "gengs_topics.commands.nvpdef_settings.NvpdefConfig",
+        "gengs_topics.commands.nvpdef_command.Nvpdef",
+        ("corpus", "model", "super_topics", "posterior", "estimator"),
     ),
     "measure": Experiment(f"{__package__}.laboratory.Measure", ("law", "cost"), _compare),
 }

@@ -14,7 +14,7 @@ nll_test        the importance-sampled negative log-likelihood (at the end, wher
 ==============  ===================================================================================
 """
 
-__all__ = ["PAPER_LEVELS", "Vae", "VaeConfig", "build"]
+__all__ = ["PAPER_LEVELS", "build"]
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,8 +25,10 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.nn.functional import pad
 
+from gengs import Subset
 from gengs.estimators.base import Estimator
 from gengs.estimators.spec import parse_estimator, parse_law
+from gengs.nn.count_latents import posterior_width
 from gengs.tables.truncation import truncate
 
 from ..data import IMAGE_SETS, Batches, ImageSet
@@ -36,7 +38,7 @@ from ..models.networks import mlp_pair
 from ..runs.random_state import seed_everything
 from ..runs.training import Task, Training
 from .annealing import anneal, warm_up
-from .train_commands import Vae, VaeConfig
+from .vae_settings import VaeConfig
 
 PAPER_LEVELS = {
     "poisson(2)": 12,
@@ -61,8 +63,8 @@ def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:
         networks = mlp_pair(config.network, images.pixels, config.latents, 2)
         model = GaussianVAE(*networks, config.latents, config.gaussian_draws)
     else:
-        estimator = parse_estimator(config.estimator)
-        schedules = anneal([(config.estimator, estimator)], config.temperature, steps)
+        estimator = parse_estimator(config.estimator_used)
+        schedules = anneal([(config.estimator_used, estimator)], config.temperature, steps)
         model = _model(config, estimator, images.pixels)
     usual = 0 if config.is_gaussian or config.posterior != "tilted" else steps // 4
     schedules |= warm_up(model, usual if config.kl_warm_up is None else config.kl_warm_up)
@@ -108,13 +110,19 @@ def _model(config: VaeConfig, estimator: Estimator, pixels: int) -> VAE:
         prior, parameters = parse_law(config.prior)
         for parameter in parameters.values():
             parameter.requires_grad_(False)  # it is fixed
+    if isinstance(prior, Subset):
+        return _subset_model(config, estimator, prior, pixels)
+    if prior.event_shape:
+        raise ValueError(
+            f"expected a --prior of counts, subset(n, k) or gaussian, but got {config.prior!r}."
+        )
     level = _level(config, prior)
     if config.posterior != "explicit" and level == 0:
         raise ValueError(
             f"the {config.posterior} posterior needs a --level: it lives on the prior's atoms."
         )
     atoms = (level or truncate(prior).num_atoms) if config.posterior == "implicit" else 0
-    width = {"explicit": 1, "implicit": atoms, "tilted": 2}[config.posterior]
+    width = posterior_width(config.posterior, atoms)
     encoder, decoder = mlp_pair(config.network, pixels, config.latents, width)
     return VAE(
         encoder,
@@ -124,6 +132,25 @@ def _model(config: VaeConfig, estimator: Estimator, pixels: int) -> VAE:
         config.posterior,
         level=level or None,
         mass=config.mass,
+        latents=config.latents,
+        standardise=config.decoder_input == "standardised",
+    )
+
+
+def _subset_model(config: VaeConfig, estimator: Estimator, prior: Subset, pixels: int) -> VAE:
+    """Groups of k-of-n elements, with the uniform distribution of them as prior."""
+    if config.posterior == "implicit" or config.level is not None or config.mass is not None:
+        raise ValueError(
+            f"--posterior implicit, --level and --mass do not go with the prior {config.prior!r}: "
+            "its posterior is the subset distribution of the encoder's logits."
+        )
+    n = prior.event_shape[0]
+    encoder, decoder = mlp_pair(config.network, pixels, config.latents * n)
+    return VAE(
+        encoder,
+        decoder,
+        Subset(prior.k, torch.zeros(n)),
+        estimator,
         latents=config.latents,
         standardise=config.decoder_input == "standardised",
     )

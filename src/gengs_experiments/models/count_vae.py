@@ -25,6 +25,10 @@ by :meth:`~.Autoencoder.negative_elbo`, which uses exact draws. VIMCO's value is
 than the others'; its cost is the negative log-weight :math:`-\log p(x \mid z) - \log p(z) + \log
 q(z \mid x)`, without a separate divergence.
 
+**Subsets.** With a :class:`gengs.Subset` as prior, each latent is a group of k-of-n elements:
+the encoder writes n logits for each group, and the decoder sees all elements in a row
+(:mod:`gengs.nn.subset_latents`).
+
 References:
     | Generalized Gumbel-Softmax Gradient Estimator for Generic Discrete Random Variables
     | (Joo et al., 2020), https://arxiv.org/abs/2003.01847
@@ -38,11 +42,13 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
+from gengs import Subset
 from gengs.estimators.base import Estimator
 from gengs.estimators.temperature import Schedule
 from gengs.nn.count_latents import CountLatents, PosteriorKind
 from gengs.nn.fixed_prior import Standardise
 from gengs.nn.latent_model import exact_draws, expected_cost
+from gengs.nn.subset_latents import SubsetLatents
 
 from .autoencoder import Autoencoder, floating
 
@@ -56,14 +62,16 @@ class VAE(Autoencoder):
         decoder: Standardised latents ``(B, D)`` to the logits of Bernoulli pixels
             ``(B, *pixels)``.
         prior: The prior law of one latent, such as ``Poisson(2.0)``, or of each, ``(D,)``; or, for
-            a prior that is learned, a module whose ``forward()`` gives it.
+            a prior that is learned, a module whose ``forward()`` gives it; or the ``Subset`` of one
+            group of elements.
         estimator: Differentiates the reconstruction term; the number of draws is its ``samples``.
             Its own parameters are among ``model.parameters()``. To NVIL's baseline the model shows
             the images.
         posterior: ``"explicit"`` (a law of the prior's family), ``"implicit"`` (any PMF on the
             prior's atoms), ``"tilted"`` (the prior, moved and narrowed), or a function from the
             encoder's output to the factors' law ``(B, D)``; without a ``level``, the divergence of
-            that law and the prior must be known to torch.
+            that law and the prior must be known to torch. Of subsets it is always the ``Subset`` of
+            the encoder's logits, and this is left out.
         level: Truncate both laws to this many atoms.
         mass: Truncate while training to a window that holds this mass of every posterior of the
             batch; evaluation takes the whole laws.
@@ -96,13 +104,23 @@ class VAE(Autoencoder):
                 f"VAE expects a gengs estimator as `estimator`, got {type(estimator).__name__}."
             )
         self.estimator = estimator
-        rules = {"level": level, "mass": mass, "latents": latents, "validate_args": validate_args}
-        self.latents = CountLatents(prior, posterior, **rules)  # type: ignore[arg-type]
+        self.latents: CountLatents | SubsetLatents
+        if isinstance(prior, Subset):
+            if level is not None or mass is not None or posterior != "explicit":
+                raise ValueError(
+                    "the posterior of a Subset prior is the Subset of the encoder's logits: leave "
+                    "out `posterior`, `level` and `mass`."
+                )
+            self.latents = SubsetLatents(prior, latents, validate_args)
+        else:
+            rules = {"level": level, "mass": mass, "latents": latents}
+            self.latents = CountLatents(prior, posterior, **rules, validate_args=validate_args)  # type: ignore[arg-type]
         self.standardise = Standardise(self.latents.prior) if standardise else nn.Identity()
 
     def decode(self, z: Tensor) -> Tensor:
-        """The pixels' logits, ``(S, B, *pixels)``, of counts ``(S, B, D)``."""
-        return super().decode(self.standardise(z))
+        """The pixels' logits, ``(S, B, *pixels)``, of counts ``(S, B, D)`` or subsets."""
+        z = self.standardise(z)
+        return super().decode(z.flatten(-2) if isinstance(self.latents, SubsetLatents) else z)
 
     def laws(self, x: Tensor) -> tuple[Distribution, Distribution]:
         """The factors' posterior ``(B, D)`` and prior, as evaluation takes them."""

@@ -28,7 +28,6 @@ from ..runs.run_status import STATES
 from ..runs.sanitise import on_page, printable, spreadsheet_cell
 from ..study.published import CITATION
 from .contents import Contents
-from .report_command import Format
 from .tables import Cell, ReportTable
 
 if TYPE_CHECKING:
@@ -41,8 +40,8 @@ _HEADS = (
 )
 
 
-def render(contents: Contents, form: Format, command: str = "gengs report") -> str:
-    """The report in one of its formats."""
+def render(contents: Contents, form: str, command: str = "gengs report") -> str:
+    """The report as html, markdown, csv or latex."""
     if form == "html":
         return render_page(contents, command)
     if form == "csv":

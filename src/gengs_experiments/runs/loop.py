@@ -8,6 +8,7 @@ import gc
 import io
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from .checkpoint import restore, snapshot
 from .diagnosis import NonFiniteError, bad_gradient, bad_tensor
 from .json_lines import dumps, loads
 from .machine import Machine
+from .one_step import make_step
 from .progress import Progress
 from .random_state import random_state, restore_random_state, seed_everything
 from .records import RunFolder
@@ -131,37 +133,38 @@ class Loop:
     def advance(self, asked: Event) -> tuple[bool, bool]:
         """One step of the training; whether all processes agreed to stop, or to save, after it."""
         batch = self.fabric.to_device(self.task.data.batch(self.step, self.rank, self.world))
-        for optimizer in self.optimizers:
-            optimizer.zero_grad()
-        try:
-            outputs = self.module(batch)
-        except ValueError as error:  # torch's laws refuse NaN as a parameter
-            culprit = bad_tensor(self.task, batch)
-            if culprit:
-                raise self.failure(culprit) from error
-            raise
-        self.fabric.backward(outputs["loss"])
-
-        names = sorted(outputs, key=lambda name: (name != "loss", name))  # for all processes
-        facts = torch.stack([outputs[name].detach().double().reshape(()) for name in names])
         stop = asked.is_set()
         overdue = time.monotonic() - self.saved_at >= self.machine.checkpoint_seconds
-        if self.world > 1:
-            wishes = torch.tensor([stop, overdue], dtype=facts.dtype, device=facts.device)
-            facts, wishes = self.fabric.all_reduce((facts, wishes))
-            stop, overdue = (bool(wish > 0) for wish in wishes)
-        values = dict(zip(names, facts.tolist(), strict=True))
-        if not math.isfinite(values["loss"]):
-            culprit = bad_tensor(self.task, batch, outputs)
-            raise self.failure(culprit or "the loss of another process")
-        values["gradient_norm"] = self.clip()
-        if not math.isfinite(values["gradient_norm"]):
-            raise self.failure(bad_gradient(self.task))
+        values: dict[str, float] = {}
 
-        for optimizer in self.optimizers:
-            optimizer.step()
-        for schedule in self.task.schedules.values():
-            schedule.step()
+        def forward() -> dict[str, Tensor]:
+            try:
+                outputs: dict[str, Tensor] = self.module(batch)
+                return outputs
+            except ValueError as error:  # torch's laws refuse NaN as a parameter
+                culprit = bad_tensor(self.task, batch)
+                if culprit:
+                    raise self.failure(culprit) from error
+                raise
+
+        def inspect(outputs: Mapping[str, Tensor]) -> None:
+            nonlocal stop, overdue
+            names = sorted(outputs, key=lambda name: (name != "loss", name))  # for all processes
+            facts = torch.stack([outputs[name].detach().double().reshape(()) for name in names])
+            if self.world > 1:
+                wishes = torch.tensor([stop, overdue], dtype=facts.dtype, device=facts.device)
+                facts, wishes = self.fabric.all_reduce((facts, wishes))
+                stop, overdue = (bool(wish > 0) for wish in wishes)
+            values.update(zip(names, facts.tolist(), strict=True))
+            if not math.isfinite(values["loss"]):
+                culprit = bad_tensor(self.task, batch, outputs)
+                raise self.failure(culprit or "the loss of another process")
+            values["gradient_norm"] = self.clip()
+            if not math.isfinite(values["gradient_norm"]):
+                raise self.failure(bad_gradient(self.task))
+
+        schedules, backward = self.task.schedules.values(), self.fabric.backward
+        make_step(forward, self.optimizers, schedules, backward=backward, inspect=inspect)
         self.step += 1
         self.count += 1
         for name, value in values.items():

@@ -13,7 +13,7 @@ runs/<id>/            a run folder each (``runs/records.py``); ``error.txt`` if 
 ====================  ==========================================================================
 
 Example:
-    >>> from gengs_experiments.experiments.vae import VaeConfig
+    >>> from gengs_experiments.experiments.vae_settings import VaeConfig
     >>> run = PlannedRun("vae", VaeConfig(prior="poisson(3)", seed=2), {"row": "Pois(3)"})
     >>> run.id
     'digits-poisson-3-tilted-midcdf-2-antithetic-true-seed2-...'

@@ -44,7 +44,8 @@ from .source import Label, Source, label_of, open_source
 from .topics_page import render_page
 
 if TYPE_CHECKING:
-    from .topics_command import FitConfig, TopicsFit
+    from .topics_command import TopicsFit
+    from .topics_settings import FitConfig
 
 _WORDS = 15  # of a topic, in the files
 _HELD_OUT = 2000

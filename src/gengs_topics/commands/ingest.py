@@ -26,7 +26,7 @@ from ..text.stop_words import AUTO, languages_of, read_stop_words
 from ..text.vocabulary import choose_vocabulary
 from ..text.word_splitting import Split, Words, is_unsplit, load_tokenizer
 from .source import Source, words_of
-from .topics_command import FitConfig
+from .topics_settings import FitConfig
 
 Say = Callable[[str], None]
 

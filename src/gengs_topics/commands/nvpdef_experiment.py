@@ -25,7 +25,7 @@ __all__ = ["build_nvpdef"]
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -48,9 +48,7 @@ from ..model.topic_perplexity import perplexity
 from ..model.topic_training import topic_optimizer, topic_task
 from ..model.topic_words import top_words, topics_as_json
 from ..text.corpus import Corpus
-
-if TYPE_CHECKING:
-    from .nvpdef_command import NvpdefConfig
+from .nvpdef_settings import NvpdefConfig
 
 
 def build_nvpdef(config: NvpdefConfig, documents: Corpus, test: Corpus) -> tuple[Task, Training]:

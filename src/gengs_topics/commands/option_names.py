@@ -9,7 +9,7 @@ from dataclasses import fields
 
 from gengs_experiments.runs.config import option
 
-from .topics_command import FitConfig, Reading
+from .topics_settings import FitConfig, Reading
 
 _QUOTED = re.compile(r"`([a-z_]+)`")
 

@@ -15,7 +15,7 @@ from ..text.corpus import Corpus
 from ..text.counts_files import read_counts, read_vocabulary, stream_feat
 from ..text.documents import Document, TextFile
 from ..text.text_sets import sample_documents
-from .topics_command import Reading
+from .topics_settings import Reading
 
 _LONGEST = 20_000  # characters to quote from
 

@@ -43,7 +43,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution, Poisson
 from torch.nn.functional import linear, softplus
 
-from gengs.nn.count_latents import PosteriorFamily
+from gengs.nn.count_latents import PosteriorFamily, posterior_width
 from gengs.tables.finite import Finite
 from gengs.tables.truncation import truncate
 
@@ -85,9 +85,7 @@ class PoissonLayer(nn.Module):
     @property
     def width(self) -> int:
         """How many raw numbers a posterior needs for each count."""
-        if self.posterior_family == "implicit" and self.level is not None:
-            return self.level
-        return 2 if self.posterior_family == "tilted" else 1
+        return posterior_width(self.posterior_family, self.level or 0)
 
     def head(self, inputs: int) -> nn.Linear:
         """A layer that writes raw numbers, near zero at first: posteriors near the prior."""

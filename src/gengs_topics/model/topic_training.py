@@ -8,8 +8,9 @@ What a step minimises, over a batch of documents d of a corpus of M documents:
 with the documents' weights :math:`v_d` (:mod:`.document_weights`) and a penalty: a Gaussian prior
 on the topics' entries, whose weight c does not depend on the size of the corpus or of the batch.
 
-:func:`topic_task` is the one definition of that. The commands hand it to the engine
-(:mod:`gengs_experiments.runs.training`), with a folder and checkpoints; :class:`TopicFit` makes its
+:func:`topic_task` is the one definition of that, and :func:`~.one_step.make_step` of a step. The
+commands (``topics fit``, ``nvpdef``) hand the task to the engine
+(:mod:`gengs_experiments.runs.training`), with a folder and checkpoints; :class:`TopicFit` makes the
 steps in memory, because ``TopicModel.fit`` leaves no folder behind, stops early and can be called
 again.
 """
@@ -21,6 +22,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 from gengs_experiments.data.batches import Batches
 from gengs_experiments.data.sparse_rows import CompressedRows
 from gengs_experiments.runs.machine import without_subnormals
+from gengs_experiments.runs.one_step import make_step
 from gengs_experiments.runs.training import Stateful, Task
 
 from .document_weights import SHORT, TopicWeights, document_weights, typical_length
@@ -184,12 +187,9 @@ class TopicFit:
         words = 0.0
         with fold_rng(self.seed + 2 + self.epochs):
             for place in range(batches):
-                found: Any = task.step(task.data.batch(self.epochs * batches + place, 0, 1))
-                self.optimizer.zero_grad()
-                found["loss"].backward()
-                self.optimizer.step()
-                for schedule in task.schedules.values():
-                    schedule.step()
+                batch = task.data.batch(self.epochs * batches + place, 0, 1)
+                forward: Any = partial(task.step, batch)
+                found = make_step(forward, task.optimizers, task.schedules.values())
                 words += float(found["nats_per_word"])
         if not math.isfinite(words):
             raise FloatingPointError(

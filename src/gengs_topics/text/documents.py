@@ -4,9 +4,9 @@
 ``.txt``                 one document a line; an empty line is an empty document
 ``.jsonl``, ``.ndjson``  one JSON object a line, the text in a named field, or a list of words
 ``.csv``, ``.tsv``       a header, then one document a row, the text in a named column
-a folder                 each ``.txt``, ``.md`` or ``.rst`` file in it or below it is a document,
-                         called like the file, in the order of their names; hidden ones are
-                         left out
+a folder                 each ``.txt`` file in it or below it is a document, called like the
+                         file, in the order of their names; hidden ones are left out; without
+                         any, each ``.md`` or ``.rst`` file
 =======================  ===========================================================
 
 Each file may be compressed (``.gz``). What cannot be read is an error with the line's number.
@@ -30,7 +30,7 @@ from gengs_experiments.runs.config import nearest
 
 LONGEST = 1 << 24
 _ESCAPED = re.compile("[\udc80-\udcff]")  # what surrogateescape makes of a byte
-_WHOLE = (".txt", ".text", ".md", ".rst")  # in a folder, each is a document
+_MARKED = (".md", ".rst")  # each is a document of a folder that has none of the plain ones
 _PLAIN, _JSON, _TABLE = (".txt", ".text"), (".jsonl", ".ndjson"), (".csv", ".tsv")
 
 
@@ -60,7 +60,7 @@ class TextFile:
                 others = sorted({path.suffix for path in self.path.iterdir() if path.is_file()})
                 found = f" but {', '.join(filter(None, others))}" if any(others) else ""
                 raise ValueError(
-                    f"expected {', '.join(_WHOLE)} files in the folder {self.path}, but it has "
+                    f"expected .txt, .md or .rst files in the folder {self.path}, but it has "
                     f"none{found}."
                 )
         elif _suffix(self.path) not in (known := (*_PLAIN, *_JSON, *_TABLE)):
@@ -207,13 +207,26 @@ def numbered_lines(
 
 
 def text_files(folder: Path) -> Iterator[Path]:
-    """The text files in a folder and below it, in the order of their names; no hidden ones."""
+    """The text files in a folder and below it, in the order of their names; no hidden ones.
+
+    Markdown and reStructuredText are notes beside plain text, and documents where there is none.
+    """
+    found = _files(folder, _PLAIN)
+    first = next(found, None)
+    if first is None:
+        found = _files(folder, _MARKED)
+    else:
+        yield first
+    yield from found
+
+
+def _files(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
     for path in sorted(folder.iterdir(), key=lambda path: path.name):
         if path.name.startswith("."):
             continue
         if path.is_dir() and not path.is_symlink():
-            yield from text_files(path)
-        elif _suffix(path) in _WHOLE and path.is_file():
+            yield from _files(path, suffixes)
+        elif _suffix(path) in suffixes and path.is_file():
             yield path
 
 

@@ -137,7 +137,7 @@ def test_forbidden_categories_are_never_drawn_and_send_no_nan():
 
 def test_all_atoms_forbidden_is_an_error():
     for given in ({"logits": torch.full((2, 3), -INF)}, {"probs": torch.zeros(2, 3)}):
-        with pytest.raises(ValueError, match=r"at least one possible atom in each row, but row"):
+        with pytest.raises(ValueError, match="possible atom in each row"):
             gengs.Finite(torch.arange(3), **given)
 
 
@@ -227,7 +227,7 @@ def test_huge_support_is_refused_before_it_is_allocated():
 def test_only_tables_from_a_quarter_gib_on_look_for_free_memory(monkeypatch):
     monkeypatch.setattr(tracing, "_free_bytes", lambda device: 0.0)
     large, cpu = torch.Size([2**20]), torch.device("cpu")  # four copies of 2^20 × 16 × 4 bytes
-    with pytest.raises(ValueError, match=r"about 0\.2 GiB to relax, but 0\.0 GiB are free"):
+    with pytest.raises(ValueError, match=r"0\.2 GiB.* 0\.0 GiB"):
         tracing.require_memory(large, 16, torch.float32, cpu)
     tracing.require_memory(large, 15, torch.float32, cpu)
 
@@ -235,7 +235,7 @@ def test_only_tables_from_a_quarter_gib_on_look_for_free_memory(monkeypatch):
 def test_huge_window_search_is_refused_before_it_is_allocated():
     rates = torch.ones(100_000)
     rates[0] = 1e8
-    with pytest.raises(ValueError, match=r"atoms for each of 100000 elements"):
+    with pytest.raises(ValueError, match=r"atoms.* 100000 elements"):
         gengs.truncate(Poisson(rates), tolerance=1e-6)
 
 
@@ -250,7 +250,7 @@ def test_bad_parameters_are_errors_when_validating(bad, torch_validation_off):
     for law in (Poisson(value), Geometric(half), Binomial(torch.tensor(3.0), half)):
         with pytest.raises(ValueError, match=r"expects finite values in `\w+`"):
             gengs.truncate(law, 5, validate_args=True)
-    with pytest.raises(ValueError, match=r"Skellam expects finite values in `rate_up`"):
+    with pytest.raises(ValueError, match=r"Skellam.* finite.* `rate_up`"):
         gengs.Skellam(value, torch.ones(2), validate_args=True)
 
 
@@ -281,7 +281,7 @@ def test_half_precision_need_not_sum_to_one_to_six_digits(torch_validation_off):
 
 
 def test_negative_rate_is_an_error_when_validating(torch_validation_off):
-    with pytest.raises(ValueError, match=r"Poisson expects `rate` .* the first is -1"):
+    with pytest.raises(ValueError, match=r"Poisson.* `rate`.* -1"):
         gengs.truncate(Poisson(torch.tensor([2.0, -1.0])), 5, validate_args=True)
 
 
@@ -340,7 +340,7 @@ def test_one_atom_is_a_constant_law():
 
 
 def test_zero_atoms_are_an_error():
-    with pytest.raises(ValueError, match=r"at least one atom .* got shape \(3, 0\)"):
+    with pytest.raises(ValueError, match=r"at least one atom.* \(3, 0\)"):
         gengs.Finite(torch.ones(0), logits=torch.ones(3, 0))
 
 

@@ -77,7 +77,7 @@ def test_gradient_by_differences():
 
 
 def test_different_atoms_are_refused():
-    with pytest.raises(ValueError, match="same atoms, but the atoms differ"):
+    with pytest.raises(ValueError, match="atoms differ"):
         kl_divergence(gengs.Finite(K, probs=Q), gengs.Finite(K + 1, probs=P))
     with pytest.raises(ValueError, match=r"3 atoms .* and 2"):
         kl_divergence(gengs.Finite(K, probs=Q), gengs.Finite(K[:2], probs=P[:2]))
@@ -91,7 +91,7 @@ def test_different_windows_are_refused():
     each = gengs.Window(torch.tensor([0, 1]), 3, allowed=0.5)
     for q, p in [(cut, later), (cut, by_hand), (cut, gengs.truncate(law, window=each))]:
         for pair in [(q, p), (p, q)]:
-            with pytest.raises(ValueError, match="same atoms, but the atoms differ"):
+            with pytest.raises(ValueError, match="atoms differ"):
                 kl_divergence(*pair)
     with pytest.raises(ValueError, match=r"3 atoms .* and 4"):
         kl_divergence(cut, longer)
@@ -140,7 +140,7 @@ def test_multinomials():
     cut = kl_divergence(gengs.truncate(q), gengs.truncate(p))
     torch.testing.assert_close(kl_divergence(q, p), cut)
     torch.testing.assert_close(cut, 4 * (Q * (Q / P).log()).sum())
-    with pytest.raises(ValueError, match="equal total_count, but got 4 and 5"):
+    with pytest.raises(ValueError, match=r"total_count.* 4 and 5"):
         kl_divergence(q, Multinomial(5, P))
 
 

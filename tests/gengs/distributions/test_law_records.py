@@ -34,7 +34,7 @@ def test_the_kit_finds_a_wrong_rate():
             return {"rate": (up, lambda z, rate: 0.8 * below(z, rate))}
 
     rate = torch.tensor([0.7, 3.0], dtype=torch.float64, requires_grad=True)
-    with pytest.raises(AssertionError, match="by the mid rule of its record"):
+    with pytest.raises(AssertionError, match="mid rule"):
         check_law(Photons(rate), draws=4_000)
 
 
@@ -45,7 +45,7 @@ def test_names_on_the_command_line_are_used_once():
 
 
 def test_only_distributions_are_registered():
-    with pytest.raises(TypeError, match="register expects classes of distributions, but got 3"):
+    with pytest.raises(TypeError, match=r"register expects classes.* 3"):
         gengs.register(3)(gengs.Law)
 
 

@@ -53,7 +53,7 @@ def test_too_many_outcomes_are_refused_with_a_way_out():
     assert number_of_outcomes(50, 10) > MOST_OUTCOMES
     assert explodes(Multinomial(MOST_OUTCOMES, torch.ones(2)))  # one outcome more than balls
     assert not explodes(Multinomial(MOST_OUTCOMES - 1, torch.ones(2)))
-    with pytest.raises(ValueError, match=r"has \d+ outcomes, too many .* or gumbel_relax"):
+    with pytest.raises(ValueError, match=r"too many.* gumbel_relax"):
         gengs.truncate(law)
     assert gengs.gumbel_relax(law, tau=0.5).shape == (10,)
     assert gengs.gumbel_relax(Independent(Multinomial(50, torch.ones(2, 10)), 1)).shape == (2, 10)

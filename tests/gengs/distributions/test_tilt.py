@@ -148,9 +148,9 @@ def test_a_learned_prior_under_a_tilted_posterior():
 
 
 def test_mistakes_are_named():
-    with pytest.raises(ValueError, match="the tilted posterior needs the prior's atoms"):
+    with pytest.raises(ValueError, match=r"tilted posterior.* atoms"):
         CountLatents(Poisson(2.0), "tilted")
-    with pytest.raises(ValueError, match="an encoder with 2 outputs for each latent"):
+    with pytest.raises(ValueError, match="2 outputs for each latent"):
         CountLatents(Poisson(2.0), "tilted", level=5)(torch.zeros(2, 3))
 
 

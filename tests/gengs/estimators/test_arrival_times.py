@@ -92,7 +92,7 @@ def test_refuses_other_laws_and_bad_arguments():
     for q in (truncate(Poisson(rate), 5), Geometric(logits=rate)):
         with pytest.raises(TypeError, match=r"ArrivalTimes .*Poisson"):
             ArrivalTimes().expect(torch.sin, q)
-    with pytest.raises(TypeError, match="ArrivalTimes needs a cost that is differentiable"):
+    with pytest.raises(TypeError, match=r"ArrivalTimes.* differentiable"):
         ArrivalTimes().expect(lambda z: (z.detach() > 1).float(), Poisson(rate))
     with pytest.raises(ValueError, match="kind"):
         ArrivalTimes(kind="step")
@@ -102,5 +102,5 @@ def test_refuses_other_laws_and_bad_arguments():
 
 def test_too_few_arrivals_are_refused():
     rate = torch.tensor([2.0, 500.0], requires_grad=True)
-    with pytest.raises(ValueError, match=r"arrivals=60\) is too few for rates above 40"):
+    with pytest.raises(ValueError, match=r"arrivals=60.* too few.* 40"):
         ArrivalTimes(arrivals=60).expect(torch.sin, Poisson(rate))

@@ -121,7 +121,7 @@ def test_shapes(batch):
 
 def test_too_many_outcomes():
     q = Independent(Categorical(logits=torch.randn(50, 12)), 1)
-    with pytest.raises(ValueError, match=r"12 atoms in each of 50 factors.*use UnOrd"):
+    with pytest.raises(ValueError, match=r"50 factors.* UnOrd"):
         Exact().expect(lambda z: z.sum(-1), q)
     with pytest.raises(ValueError, match="tolerance"):
         Exact(tolerance=2.0)
@@ -136,7 +136,7 @@ def test_tolerance_decides_how_much_of_the_tail_is_summed():
 
 def test_a_batch_of_many_outcomes_each_is_refused_before_it_fills_the_memory():
     law = Independent(truncate(Poisson(torch.full((100, 5), 2.0)), 12), 1)
-    with pytest.raises(ValueError, match=r"at 24,883,200 points, 12\*\*5 .* for each of 100"):
+    with pytest.raises(ValueError, match=r"24,883,200 points.* 100"):
         Exact().expect(lambda z: z.sum(-1), law)
     few = Bernoulli(torch.full((9_000_000,), 0.5))
     assert Exact().expect(lambda z: z, few).shape == (9_000_000,)
@@ -147,5 +147,5 @@ def test_as_many_evaluations_as_it_takes_but_no_more(monkeypatch):
     monkeypatch.setattr(exact, "_MOST_EVALUATIONS", 2**12)
     torch.testing.assert_close(Exact().expect(lambda z: z.sum(-1), q), torch.full((2,), 5.5))
     monkeypatch.setattr(exact, "_MOST_EVALUATIONS", 2**12 - 1)
-    with pytest.raises(ValueError, match="would evaluate the cost at 4,096 points"):
+    with pytest.raises(ValueError, match="4,096 points"):
         Exact().expect(lambda z: z.sum(-1), q)

@@ -144,7 +144,7 @@ def test_raw_laws_forbidden_atoms_nesting_and_learned_costs():
 
 def test_needs_a_gradient_and_good_arguments():
     q = Categorical(logits=torch.randn(3, requires_grad=True))
-    with pytest.raises(TypeError, match="GumbelRao needs a cost that is differentiable"):
+    with pytest.raises(TypeError, match=r"GumbelRao.* differentiable"):
         GumbelRao().expect(lambda z: (z.detach() > 1).float(), q)
     with pytest.raises(ValueError, match="temperature"):
         GumbelRao(-1.0)

@@ -135,5 +135,5 @@ def test_schedules_and_tensors_are_temperatures():
 
 def test_a_step_function_is_refused():
     q = Poisson(torch.ones(4, requires_grad=True))
-    with pytest.raises(TypeError, match="IGR needs a cost that is differentiable"):
+    with pytest.raises(TypeError, match=r"IGR.* differentiable"):
         IGR().expect(lambda z: (z > 1).float(), q)

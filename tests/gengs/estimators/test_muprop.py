@@ -66,10 +66,10 @@ def test_the_tangent_sends_nothing_to_the_cost():
 
 def test_a_step_function_is_refused():
     q = Independent(Poisson(torch.ones(2, 3, requires_grad=True)), 1)
-    with pytest.raises(TypeError, match="MuProp needs a cost that is differentiable"):
+    with pytest.raises(TypeError, match=r"MuProp.* differentiable"):
         MuProp().expect(lambda z: (z.detach() > 1).float().sum(-1), q)
     scale = torch.ones((), requires_grad=True)  # something to differentiate, but not the values
-    with pytest.raises(TypeError, match="MuProp needs a cost that is differentiable"):
+    with pytest.raises(TypeError, match=r"MuProp.* differentiable"):
         MuProp().expect(lambda z: scale * z.detach().sum(-1), q)
 
 

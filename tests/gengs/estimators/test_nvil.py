@@ -125,7 +125,7 @@ def test_the_context_may_be_the_data():
     result.sum().backward()
     assert result.dtype == torch.float64
     assert estimator.baseline.weight.grad.abs().sum() > 0
-    with pytest.raises(ValueError, match="NVIL: `baseline` must return one number per element"):
+    with pytest.raises(ValueError, match=r"NVIL.* `baseline`.* one number per element"):
         estimator.expect(lambda z: z.sum(-1), q, context=torch.randn(4, 7))
 
 
@@ -144,7 +144,7 @@ def test_a_cost_without_gradient_will_do():
 
 
 def test_bad_arguments_are_named():
-    with pytest.raises(ValueError, match="NVIL expects a module, 'mlp' or None, got 'cnn'"):
+    with pytest.raises(ValueError, match=r"NVIL.* 'mlp'.* 'cnn'"):
         NVIL(baseline="cnn")
     with pytest.raises(ValueError, match="`decay`"):
         NVIL(decay=1.0)

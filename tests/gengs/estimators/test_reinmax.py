@@ -104,7 +104,7 @@ def test_raw_laws_forbidden_atoms_nesting_and_learned_costs():
 
 def test_needs_a_gradient_and_a_good_temperature():
     q = Categorical(logits=torch.randn(3, requires_grad=True))
-    with pytest.raises(TypeError, match="ReinMax needs a cost that is differentiable"):
+    with pytest.raises(TypeError, match=r"ReinMax.* differentiable"):
         ReinMax().expect(lambda z: (z.detach() > 1).float(), q)
     with pytest.raises(ValueError, match="temperature"):
         ReinMax(0.0)

@@ -40,14 +40,14 @@ def test_an_estimator_takes_its_settings():
     estimator = parse_estimator("gengs(0.25, hard=True)")
     assert isinstance(estimator, gengs.GenGS)
     assert (estimator.temperature, estimator.hard) == (0.25, True)
-    with pytest.raises(ValueError, match=r"there is no estimator 'RLO'; did you mean RLOO\?"):
+    with pytest.raises(ValueError, match=r"no estimator 'RLO'.* RLOO"):
         parse_estimator("RLO(4)")
 
 
 @pytest.mark.parametrize("text", ["f(**{'a': 1})", "f(a=1, a=2)", "f(open('x'))", "f.g(1)", "1"])
 def test_anything_but_a_name_with_literals_is_refused(text):
     assert parse_call(" f(1, a='b') ") == ("f", [1], {"a": "b"})
-    with pytest.raises(ValueError, match="expected a name with literal arguments"):
+    with pytest.raises(ValueError, match="literal arguments"):
         parse_call(text)
 
 

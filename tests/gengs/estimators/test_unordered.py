@@ -107,8 +107,6 @@ def test_point_masses_and_long_vectors_give_no_nan():
 
 
 def test_a_baseline_needs_two():
-    with pytest.raises(
-        ValueError, match=r"UnOrd expects an integer of at least 2 as `samples`.*got 1"
-    ):
+    with pytest.raises(ValueError, match=r"UnOrd.* at least 2.* `samples`.* 1"):
         UnOrd(1)
     assert UnOrd(6).evaluations == 6

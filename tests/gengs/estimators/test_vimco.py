@@ -104,5 +104,5 @@ def test_one_log_weight_that_dominates_keeps_every_digit():
 
 
 def test_one_draw_is_refused():
-    with pytest.raises(ValueError, match="VIMCO expects at least two `samples`, got 1"):
+    with pytest.raises(ValueError, match=r"VIMCO.* two `samples`.* 1"):
         VIMCO(1)

@@ -186,7 +186,7 @@ def test_pyros_own_families_keep_their_closed_forms(ours, torchs):
 
 
 def test_wrong_laws_get_a_word():
-    with pytest.raises(TypeError, match="expects a distribution, but got float"):
+    with pytest.raises(TypeError, match=r"a distribution.* float"):
         gengs.pyro.MidCDFLaw(3.0)
     with pytest.raises(TypeError, match="of one draw"):
         gengs.pyro.MidCDFLaw(Poisson(torch.ones(3)).to_event(1))
@@ -260,5 +260,5 @@ def test_shapes_are_inferred_from_shapes():
         assert found == (q.batch_shape, q.event_shape)
     with pytest.raises(ValueError, match="`logits` or `probs`"):
         gengs.pyro.Finite.infer_shapes(atoms=(4,))
-    with pytest.raises(NotImplementedError, match="MidCDFLaw is made of a distribution"):
+    with pytest.raises(NotImplementedError, match="made of a distribution"):
         gengs.pyro.MidCDFLaw.infer_shapes(law=())

@@ -55,7 +55,7 @@ def cast_by_to(rate):
 
 def index(rate):
     z = Categorical(logits=torch.stack([rate, -rate], -1)).sample()
-    return torch.arange(2.0)[z]
+    return torch.arange(4.0)[z + 2]
 
 
 def detached(rate):
@@ -99,7 +99,7 @@ CUTS = {
     branched: ("compared", "z.sum() > 2"),
     cast: ("cast to integers", "z.long()"),
     cast_by_to: ("cast to integers", "z.to("),
-    index: ("used as an index", "[z]"),
+    index: ("used as an index", "[z + 2]"),
     detached: ("detached", "z.detach()"),
     data: ("detached", "z.data"),
     rounded: ("rounded", "torch.floor"),

@@ -81,12 +81,12 @@ def test_smaller_sets():
     assert small.train.shape == (100, 64) and small.test.shape == (50, 64)
     assert (small.train == digits.take(train=100).train).all()
     assert not (small.train == digits.take(train=100, seed=1).train).all()
-    with pytest.raises(ValueError, match="1 to 1497 images for train, but got 2000"):
+    with pytest.raises(ValueError, match=r"images for train.* 2000"):
         digits.take(train=2000)
 
 
 def test_unknown_sets_are_named():
-    with pytest.raises(ValueError, match=r"no image set or file 'minst'; did you mean 'mnist'\?"):
+    with pytest.raises(ValueError, match=r"'minst'.* 'mnist'"):
         load_images("minst")
     mnists = ["mnist", "fashion-mnist", "static-mnist"]
     assert list(IMAGE_SETS) == ["digits", *mnists, "omniglot", "omniglot-burda"]
@@ -102,7 +102,7 @@ def test_no_damaged_file_is_opened(tmp_path):
             path = tmp_path / file.path
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(gzip.compress(b"something else"))
-        with pytest.raises(ValueError, match=r"has (sha256|md5) .*: it is damaged, incomplete or"):
+        with pytest.raises(ValueError, match=r"(sha256|md5).* damaged"):
             load_images(name, tmp_path)
 
 
@@ -184,7 +184,7 @@ def test_bernoulli_draws_are_exact():
 def test_wrong_batches_are_named():
     with pytest.raises(TypeError, match="uint8 tensor"):
         Batches(GREY.float(), 10)
-    with pytest.raises(ValueError, match="from 1 to the 1000 images, but got 1001"):
+    with pytest.raises(ValueError, match=r"1000 images.* 1001"):
         Batches(GREY, 1001)
     with pytest.raises(ValueError, match="dynamic, static, threshold, none"):
         Batches(GREY, 10, binarise="often")
@@ -193,5 +193,5 @@ def test_wrong_batches_are_named():
 def test_processes_share_a_batch_evenly_or_not_at_all():
     batches = Batches(torch.zeros(12, 4, dtype=torch.uint8), 6)
     assert [len(batches.batch(0, rank, 3)) for rank in range(3)] == [2, 2, 2]
-    with pytest.raises(ValueError, match="that 4 processes can share, but got 6"):
+    with pytest.raises(ValueError, match=r"4 processes.* 6"):
         batches.batch(0, 0, 4)

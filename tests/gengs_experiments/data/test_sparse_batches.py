@@ -34,7 +34,7 @@ def test_impossible_counts_are_refused(counts, value):
     corpus = Corpus(counts, [f"w{k}" for k in range(11)])
     counts.data[3] = corpus.data[3] = value
     for read in (lambda: dense_rows(counts, np.arange(37)), corpus.totals):
-        with pytest.raises(ValueError, match=r"in each document, numbers from 0 to 16,777,216, "):
+        with pytest.raises(ValueError, match=r"each document.* 16,777,216"):
             read()
     counts.data[3] = 0.5  # scikit-learn's contract has them: a batch is no corpus
     assert dense_rows(counts, np.arange(37)).sum() == counts.sum()
@@ -42,7 +42,7 @@ def test_impossible_counts_are_refused(counts, value):
 
 def test_a_column_beyond_the_vocabulary_is_refused(counts):
     counts.indices[0] = 11
-    with pytest.raises(ValueError, match="expected columns from 0 to 10, but got 11"):
+    with pytest.raises(ValueError, match=r"columns from 0 to 10.* 11"):
         dense_rows(counts, [int(np.searchsorted(counts.indptr, 0, "right")) - 1])
 
 

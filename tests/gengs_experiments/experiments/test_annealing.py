@@ -4,7 +4,8 @@ import pytest
 
 from gengs.estimators.spec import parse_estimator
 from gengs_experiments.experiments.annealing import anneal
-from gengs_experiments.experiments.train_commands import VaeConfig
+from gengs_experiments.experiments.vae import build
+from gengs_experiments.experiments.vae_settings import VaeConfig
 
 
 def annealed(*texts):
@@ -50,7 +51,7 @@ def test_several_follow_one_schedule_and_others_none():
 )
 def test_the_divergence_comes_in_over_a_quarter_of_the_steps_where_that_helps(settings, steps):
     config = VaeConfig(network="64-32", epochs=4, **settings)
-    task, training = config.build(config.load(None))
+    task, training = build(config, config.load(None))
     assert training.steps == 56
     weight = task.modules["model"].kl_weight
     if steps is None:

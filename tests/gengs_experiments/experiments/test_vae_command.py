@@ -20,6 +20,11 @@ def vae(out, *arguments):
     return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
+def here(out, *arguments):
+    """In this process, which has imported everything; its exit code."""
+    return main(["vae", "--out", str(out), *SMALL, *arguments])
+
+
 def evaluations(out):
     lines = (out / "records.jsonl").read_text().splitlines()
     return [record for record in map(json.loads, lines) if record["kind"] == "evaluation"]
@@ -34,12 +39,12 @@ def evaluations(out):
         ["--estimator", "VIMCO(3)", "--prior", "geometric(0.5)", "--kl-warm-up", "5"],
         ["--estimator", "ArrivalTimes", "--posterior", "explicit", "--level", "0"],
         ["--estimator", "GenGS(samples=2)", "--posterior", "explicit", "--mass", "0.99"],
+        ["--prior", "subset(6, 3)"],
     ],
     ids=lambda settings: settings[1],
 )
 def test_it_trains_and_evaluates_with_exact_draws(tmp_path, settings):
-    done = vae(tmp_path / "run", *settings, "--likelihood-samples", "20")
-    assert done.returncode == 0, done.stderr
+    assert here(tmp_path / "run", *settings, "--likelihood-samples", "20") == 0
     (last,) = evaluations(tmp_path / "run")
     assert 20 < last["nelbo_test"] < 60  # 64 pixels: untrained it is about 45
     assert last["nll_test"] < last["nelbo_test"] + 1
@@ -51,8 +56,7 @@ def test_the_same_command_gives_the_same_bytes(tmp_path):
         assert vae(tmp_path / name, "--evaluate-every", "1").returncode == 0
     records = [(tmp_path / name / "records.jsonl").read_bytes() for name in ("a", "b")]
     assert records[0] == records[1]
-    again = vae(tmp_path / "a", "--evaluate-every", "1", "--resume")  # nothing is left to do
-    assert again.returncode == 0, again.stderr
+    assert here(tmp_path / "a", "--evaluate-every", "1", "--resume") == 0  # nothing is left to do
     assert (tmp_path / "a" / "records.jsonl").read_bytes() == records[0]
 
 
@@ -77,6 +81,9 @@ def test_the_same_command_gives_the_same_bytes(tmp_path):
         (["--prior", "poisson(-1)"], "expected poisson with rate >= 0, but got 'poisson(-1)'"),
         (["--prior", "categorical(3)"], "expected a list of numbers as the parameters of"),
         (["--prior", "binomial(2.5, 0.5)"], "an integer total_count"),
+        (["--prior", "subset(6, 7)"], "expected subset with integers 0 <= k <= n"),
+        (["--prior", "subset(6, 3)", "--level", "4"], "--level and --mass do not go with"),
+        (["--prior", "ranking(4)"], "a --prior of counts, subset(n, k) or gaussian"),
     ],
 )
 def test_bad_usage(tmp_path, arguments, sentence, capsys):
@@ -112,8 +119,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path, capsys):
 def test_the_gaussian_reference_and_the_pictures(tmp_path):
     out = tmp_path / "run"
     gaussian = ["--prior", "gaussian", "--gaussian-draws", "2"]
-    done = vae(out, *gaussian, "--tensorboard", "--evaluate-every", "1")
-    assert done.returncode == 0, done.stderr
+    assert here(out, *gaussian, "--tensorboard", "--evaluate-every", "1") == 0
     assert len(evaluations(out)) == 2
     for name, rows in (("reconstructions", 6), ("samples", 6)):
         with Image.open(out / f"{name}.png") as picture:
@@ -128,8 +134,7 @@ def test_the_gaussian_reference_and_the_pictures(tmp_path):
 def test_two_processes_train_as_one_with_the_same_global_batch(tmp_path):
     """The loss of ``Exact`` has no noise, so equal in expectation is equal but for rounding."""
     settings = ["--estimator", "Exact", "--level", "3", "--latents", "2", "--binarise", "threshold"]
-    one = vae(tmp_path / "one", *settings)
-    assert one.returncode == 0, one.stderr
+    assert here(tmp_path / "one", *settings) == 0
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     arguments = ["--out", str(tmp_path / "two"), "--accelerator", "cpu", *SMALL, *settings]
     command = [*launch, "-m", "gengs", "vae", *arguments]

@@ -11,7 +11,8 @@ from torch.distributions import Bernoulli, Binomial, Poisson
 import gengs
 from gengs.nn.count_latents import CountLatents
 from gengs.nn.fixed_prior import FixedPrior
-from gengs_experiments.experiments.vae import VaeConfig, _model
+from gengs_experiments.experiments.vae import _model
+from gengs_experiments.experiments.vae_settings import VaeConfig
 from gengs_experiments.models import VAE
 
 
@@ -56,11 +57,11 @@ def test_a_learned_prior_is_followed_and_gets_its_gradient(posterior, level, cha
 
 
 def test_a_law_with_a_gradient_is_no_prior():
-    with pytest.raises(ValueError, match=r"pass a module whose forward\(\) gives"):
+    with pytest.raises(ValueError, match="a module whose forward"):
         model(Poisson(nn.Parameter(torch.tensor(2.0))))
     learned = Learned(2.0)
     learned.forward = lambda: learned.log_rate
-    with pytest.raises(TypeError, match="or a module that gives one, but got Parameter"):
+    with pytest.raises(TypeError, match=r"a module.* Parameter"):
         model(learned)
 
 
@@ -101,7 +102,7 @@ def test_bernoulli_priors_of_several_latents(settings, estimator):
 
 
 def test_an_implicit_posterior_needs_a_prior_with_mass_on_every_atom():
-    with pytest.raises(ValueError, match="gives none to 14 of 20"):
+    with pytest.raises(ValueError, match="none to 14 of 20"):
         model(Binomial(5, torch.tensor(0.3)), "implicit", level=20)
     model(Binomial(5, torch.tensor(0.3)), "implicit", level=6)
 
@@ -121,7 +122,7 @@ def test_the_number_of_latents_is_checked(latents):
 
 
 def test_a_function_that_gives_no_law():
-    with pytest.raises(TypeError, match="from the function `posterior`, but got Tensor"):
+    with pytest.raises(TypeError, match=r"function `posterior`.* Tensor"):
         CountLatents(Poisson(2.0), lambda raw: raw)(torch.zeros(2, 3))
 
 
@@ -137,7 +138,7 @@ def test_a_prior_has_the_papers_level_however_it_is_typed(prior):
 
 
 def test_a_prior_that_the_paper_has_no_level_for():
-    with pytest.raises(ValueError, match=r"expected a --level for the prior 'poisson\(4\)'"):
+    with pytest.raises(ValueError, match=r"--level.* 'poisson\(4\)'"):
         _model(VaeConfig(prior="poisson(4)"), gengs.MidCDF(), 784)
 
 

@@ -111,9 +111,9 @@ def test_a_batch_without_images(estimator, posterior):
 
 
 def test_mistakes_are_named():
-    with pytest.raises(ValueError, match="between 0 and 1, but got 2"):
+    with pytest.raises(ValueError, match=r"between 0 and 1.* 2"):
         tiny(level=None, mass=2.0)
-    with pytest.raises(ValueError, match="`kl_weight` of at least 0, but got 'a'"):
+    with pytest.raises(ValueError, match=r"`kl_weight`.* 'a'"):
         tiny(kl_weight="a")
     for weight in (-1.0, float("nan")):
         with pytest.raises(ValueError, match="`kl_weight` of at least 0"):
@@ -123,7 +123,7 @@ def test_mistakes_are_named():
             tiny().sample_prior(n)
     pair = tiny()
     pair.encoder = nn.GRU(PIXELS, LATENTS, dtype=torch.float64)
-    with pytest.raises(TypeError, match="a tensor from the encoder, but got tuple"):
+    with pytest.raises(TypeError, match=r"tensor from the encoder.* tuple"):
         pair.loss(IMAGES)
     with pytest.raises(ValueError, match="level= or mass="):
         tiny(posterior="implicit", level=None)
@@ -139,7 +139,7 @@ def test_mistakes_are_named():
         tiny(prior=2.0)
     with pytest.raises(TypeError, match="estimator"):
         tiny(estimator="midcdf")
-    with pytest.raises(ValueError, match="latents=2 beside"):
+    with pytest.raises(ValueError, match="latents=2 and a prior"):
         tiny(prior=Poisson(torch.ones(3)))
     with pytest.raises(ValueError, match="4 outputs for each latent"):
         tiny(posterior="implicit").latents(torch.zeros(2, 9))
@@ -149,7 +149,7 @@ def test_mistakes_are_named():
         tiny(latents=None).sample_prior(2)
     with pytest.raises(ValueError, match="between 0 and 1"):
         tiny().loss(IMAGES * 255)
-    with pytest.raises(ValueError, match="2 pixels, but the images have 5"):
+    with pytest.raises(ValueError, match=r"2 pixels.* 5"):
         VAE(mlp([5, 2]), mlp([2, 2]), Poisson(1.0), gengs.RLOO()).loss(IMAGES.float())
     with pytest.raises(ValueError, match="positive integer `samples`"):
         tiny().negative_elbo(IMAGES, 0)

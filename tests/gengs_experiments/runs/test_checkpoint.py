@@ -130,7 +130,7 @@ def test_a_full_disk_keeps_the_old_file(path, monkeypatch, moment):
                 full()
 
         monkeypatch.setattr(Path, "open", open_full)
-    with pytest.raises(OSError, match="the previous one is kept: the disk is full") as caught:
+    with pytest.raises(OSError, match=r"previous one.* disk is full") as caught:
         checkpoint.save(path, {"step": 8})
     assert caught.value.errno == errno.ENOSPC
     monkeypatch.undo()

@@ -101,13 +101,13 @@ def test_a_changed_value_is_named(folder):
     ]:
         with pytest.raises(ValueError, match=message):
             opened(folder, config, resume=True)
-    with pytest.raises(ValueError, match="by the experiment 'config', not 'other'"):
+    with pytest.raises(ValueError, match="'config', not 'other'"):
         opened(folder, Config(), resume=True, experiment="other")
 
 
 def test_a_setting_that_there_is_not_is_named(folder):
     edit_config(folder, lambda content: content["config"].update(learnin_rate=1))
-    with pytest.raises(ValueError, match=r"\(learnin_rate: 1, now no such setting\)"):
+    with pytest.raises(ValueError, match="learnin_rate: 1"):
         opened(folder, Config(), resume=True)
 
 
@@ -124,13 +124,13 @@ def test_other_versions_are_noted(folder):
 
 
 def test_a_damaged_or_missing_config_is_an_error(folder, tmp_path):
-    with pytest.raises(ValueError, match="not the folder of a run"):
+    with pytest.raises(ValueError, match="folder of a run"):
         read_manifest(tmp_path)
     (folder / "config.json").write_text('{"experiment": ')
     with pytest.raises(ValueError, match="damaged"):
         opened(folder, Config(), resume=True)
     (folder / "config.json").write_text("{}")
-    with pytest.raises(ValueError, match="has no settings in its config"):
+    with pytest.raises(ValueError, match="no settings"):
         opened(folder, Config(), resume=True)
 
 
@@ -190,7 +190,7 @@ def test_a_full_disk_keeps_all_whole_records(folder, monkeypatch):
             return real.truncate(size)
 
     monkeypatch.setattr(log, "_file", Full())
-    with pytest.raises(OSError, match="all before it is kept: the disk is full"):
+    with pytest.raises(OSError, match=r"before it is kept.* disk is full"):
         log.append({"step": 3})
     monkeypatch.undo()
     log.append({"step": 4})
@@ -242,9 +242,9 @@ def test_a_config_of_the_wrong_type_is_refused(values, message):
 
 
 def test_an_unknown_key_inside_is_named():
-    with pytest.raises(ValueError, match=r"'widht' in config\.inner; did you mean 'width'"):
+    with pytest.raises(ValueError, match=r"'widht' in config\.inner.* 'width'"):
         from_json(Config, {"inner": {"widht": 2}})
-    with pytest.raises(ValueError, match="'zzz' in config; expected one of data, "):
+    with pytest.raises(ValueError, match=r"'zzz' in config.* data, "):
         from_json(Config, {"zzz": 2})
     with pytest.raises(TypeError, match="expected a dataclass"):
         to_json({"a": 1})

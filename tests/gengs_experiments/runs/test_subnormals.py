@@ -64,7 +64,7 @@ def test_all_threads_of_a_command_do_without():
     """In a process of its own, as torch's threads stay as they were started."""
     program = """
 import torch
-from gengs_experiments.experiments import vae
+from gengs_experiments.experiments.train_command import Vae, VaeConfig
 from gengs_experiments.runs import training
 torch.set_num_threads(2)
 seen = []
@@ -72,7 +72,7 @@ def train(*_, **__):
     seen.append(int((torch.full((1 << 20,), 1e-30) * 1e-12).count_nonzero()))
     return []
 training.train = train
-vae.Vae(vae.VaeConfig(images=100, epochs=1, network="64-32", latents=2)).run()
+Vae(VaeConfig(images=100, epochs=1, network="64-32", latents=2)).run()
 print(seen)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

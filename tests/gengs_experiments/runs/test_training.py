@@ -89,7 +89,7 @@ def test_two_processes_share_the_batch(tmp_path):
     first, second = (one["torch"] for one in state["task"]["random"])
     assert not torch.equal(first, second)  # each draws its own noise
     config = Digits()
-    with pytest.raises(CheckpointError, match="made by 2 processes, but this run has 1"):
+    with pytest.raises(CheckpointError, match=r"2 processes.* 1"):
         train(make_task(config), folder, config, config.training, replace(MACHINE, resume=True))
 
 
@@ -194,7 +194,7 @@ def spoil_at(step, value):
 
 
 def test_a_bad_batch_is_named_and_the_checkpoint_kept(tmp_path):
-    with pytest.raises(NonFiniteError, match=r"step 11: the batch is nan; .* step 8 is kept"):
+    with pytest.raises(NonFiniteError, match=r"step 11: the batch is nan.* step 8"):
         run_toy(tmp_path / "run", make_toy(spoil_at(10, math.nan)))
     assert checkpoint.load(tmp_path / "run/checkpoint.pt")["step"] == 8
     with pytest.raises(NonFiniteError, match="step 11"):  # the same again
@@ -209,13 +209,11 @@ def test_a_bad_result_parameter_or_gradient_is_named(tmp_path):
     task = make_toy()
     model = task.modules["model"]
     bad = replace(task, step=lambda batch: model(batch[0]).mean() * math.nan)
-    with pytest.raises(
-        NonFiniteError, match="step 1: the result 'loss' of the step is nan; there is no"
-    ):
+    with pytest.raises(NonFiniteError, match=r"step 1: .*'loss'.* nan.* no checkpoint"):
         run_toy(tmp_path / "result", bad)
     # the square root has a value at zero, and no slope
     bad = replace(task, step=lambda batch: (model[2].bias * 0).sum().sqrt())
-    with pytest.raises(NonFiniteError, match=r"step 1: the gradient of model\.2\.bias is nan"):
+    with pytest.raises(NonFiniteError, match=r"step 1: .*gradient of model\.2\.bias"):
         run_toy(tmp_path / "gradient", bad)
     # clipping does not spoil the gradients that come before it
 
@@ -223,7 +221,7 @@ def test_a_bad_result_parameter_or_gradient_is_named(tmp_path):
         return model(batch[0]).mean() + (model[2].bias * 0).sum().sqrt()
 
     bad = replace(task, step=step)
-    with pytest.raises(NonFiniteError, match=r"step 1: the gradient of model\.2\.bias is nan"):
+    with pytest.raises(NonFiniteError, match=r"step 1: .*gradient of model\.2\.bias"):
         run_toy(tmp_path / "clipped", bad, clip=1.0)
     with torch.no_grad():
         model[2].bias.fill_(math.inf)
@@ -300,7 +298,7 @@ def test_a_checkpoint_of_another_task_is_refused(tmp_path):
 def test_lost_records_are_an_error(tmp_path):
     run_toy(tmp_path / "run")
     (tmp_path / "run/records.jsonl").write_text("")
-    with pytest.raises(ValueError, match=r"records\.jsonl has changed since the run finished"):
+    with pytest.raises(ValueError, match=r"records\.jsonl has changed"):
         run_toy(tmp_path / "run", machine=replace(MACHINE, resume=True))
     (tmp_path / "run/complete.json").unlink()
     with pytest.raises(ValueError, match="expected at least 5 records"):

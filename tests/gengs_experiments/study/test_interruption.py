@@ -70,13 +70,13 @@ def test_killed_in_the_middle_and_taken_up_again(studies, tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
-def test_killed_at_ten_moments_of_its_start_it_leaves_nobody_behind(studies, tmp_path):
+def test_killed_at_five_moments_of_its_start_it_leaves_nobody_behind(studies, tmp_path):
     grid = write(tmp_path / "grid.toml", TRAIN, epochs=10_000, seeds="0, 1")
-    for moment in range(10):
+    for moment in range(5):
         study = studies(grid, "--out", tmp_path / str(moment), "--workers", "2")
         # the workers are there; from then on they import, are given a run, and train
         wait_for(lambda study=study: len(session_members(study.pid)) >= 3, study)
-        time.sleep(0.4 * moment)
+        time.sleep(0.9 * moment)
         os.kill(study.pid, signal.SIGKILL)
         study.wait()
         wait_for(lambda study=study: not session_members(study.pid))
@@ -200,6 +200,6 @@ def test_workers_that_never_begin(tmp_path):
 
     with (
         Session(tmp_path, Machine()) as session,
-        pytest.raises(OSError, match="die before they begin a run: no room"),
+        pytest.raises(OSError, match=r"before they begin.* no room"),
     ):
         fan_out(plan, session, Broken(set(), tmp_path), lambda text: None)

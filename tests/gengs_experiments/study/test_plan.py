@@ -11,7 +11,7 @@ from gengs.estimators.spec import parse_estimator
 from gengs_experiments.experiments.descent import contenders
 from gengs_experiments.experiments.registry import EXPERIMENTS
 from gengs_experiments.experiments.synthetic import Synthetic
-from gengs_experiments.experiments.vae import VaeConfig
+from gengs_experiments.experiments.vae_settings import VaeConfig
 from gengs_experiments.study.plan import Plan, PlannedRun, read_plan, write_plan
 from gengs_experiments.study.published import TABLE1, TABLE2
 from gengs_experiments.study.study_command import Budget

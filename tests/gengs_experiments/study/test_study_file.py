@@ -58,7 +58,7 @@ def test_an_entry_has_its_own_grid_and_labels(tmp_path):
     assert first.labels == {"table": "mine", "column": "ours", "row": "poisson(2)"}
     with pytest.raises((TypeError, ValueError), match=r"runs.*1.*did you mean 'column'"):
         study(tmp_path, GOOD + 'labels = { colum = "ours" }\n')
-    with pytest.raises(ValueError, match="'estimator' has one value, and a list of them in"):
+    with pytest.raises(ValueError, match="'estimator' has one value"):
         study(tmp_path, GOOD + 'grid = { estimator = ["GenGS"] }\n')
 
 
@@ -167,8 +167,8 @@ def test_no_file(tmp_path):
 
 
 def test_a_word_that_is_none_of_the_choices_names_them():
-    from gengs_experiments.experiments.vae import VaeConfig
+    from gengs_experiments.experiments.vae_settings import VaeConfig
     from gengs_experiments.runs.config import from_json
 
-    with pytest.raises(TypeError, match=r"expected '512-256', '256-128' or '64-32' for .*network"):
+    with pytest.raises(TypeError, match=r"'64-32' for .*network"):
         from_json(VaeConfig, {"network": "6-3"}, "study.toml")

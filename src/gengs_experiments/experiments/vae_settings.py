@@ -1,64 +1,19 @@
-"""``gengs vae``: its settings; and what it has in common with every command that trains a model.
-
-load the data → build the model (:mod:`.vae`) → train → evaluate with exact draws
-"""
+"""The settings of ``gengs vae``: what is trained, and what a number may be."""
 
 from __future__ import annotations
 
-__all__ = ["TrainCommand", "Vae", "VaeConfig"]
+__all__ = ["VaeConfig"]
 
 import math
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..runs.config import check_least, check_positive
-from ..runs.machine import Machine, without_subnormals
-from ..runs.sanitise import say
 
 if TYPE_CHECKING:
     from ..data import ImageSet
-    from ..runs.training import Task, Training
-
-
-@dataclass(frozen=True)
-class TrainCommand:
-    """Train; each such command has a configuration of its own.
-
-    It is a frozen dataclass with a ``seed`` that raises for a number out of range (``check()``),
-    loads its data (``load(data_dir)``), becomes a task on them (``build(data)``), and says what is
-    wrong with the last evaluation (``remark(values)``).
-    """
-
-    config: Any
-    out: Path
-    """The folder of the run."""
-    data_dir: Path | None = None
-    """Where the data sets are; by default $GENGS_DATA, or the download cache."""
-    machine: Machine = field(default_factory=Machine)
-
-    @without_subnormals()
-    def run(self) -> list[dict[str, Any]]:
-        """Train, record, and print the last evaluation."""
-        self.machine.check()
-        self.config.check()
-        if self.machine.progress and os.environ.get("LOCAL_RANK", "0") == "0":
-            say(f"training in {self.out}")  # before what takes seconds to be imported
-        from ..runs.training import train
-
-        task, training = self.config.build(self.config.load(self.data_dir))
-        seed = self.config.seed
-        records = train(task, self.out, self.config, training, self.machine, seed=seed)
-        evaluations = [record for record in records if record["kind"] == "evaluation"]
-        if evaluations:
-            shown = {k: v for k, v in evaluations[-1].items() if k not in ("kind", "step")}
-            say("  ".join(f"{name} {value:.5g}" for name, value in shown.items()))
-            say(f"records: {self.out / 'records.jsonl'}")
-            if remark := self.config.remark(shown):
-                say(remark)
-        return records
 
 
 @dataclass(frozen=True)
@@ -74,6 +29,7 @@ class VaeConfig:
     """How grey values become black and white; static-mnist is so already."""
     prior: str = "poisson(2)"
     """The prior of each latent, such as poisson(2), geometric(0.25), negative-binomial(3, 0.5); or
+    subset(20, 10): each latent is a group of 20 elements of which 10 are chosen, all sets alike; or
     gaussian: the usual VAE as a reference, without estimator, posterior and level."""
     level: int | None = None
     """Truncate prior and posterior to this many atoms; by default the paper's level for the prior,
@@ -87,14 +43,14 @@ class VaeConfig:
     """Show the decoder counts in units of the prior's mean and deviation, or as they are."""
     estimator: str = "MidCDF(2, antithetic=True)"
     """The gradient estimator with its settings, such as MidCDF, "GenGS(samples=10)", "RLOO(4)"; the
-    two antithetic draws of MidCDF by default."""
+    two antithetic draws of MidCDF by default, for subsets MidCDF(2): they have no order."""
     gaussian_draws: int = 1
     """Draws in a step of the Gaussian reference, in antithetic pairs."""
     temperature: tuple[float, float] = (1.0, 0.1)
     """From where to where the temperature of GenGS falls, by the same factor in each step; a
     temperature among the estimator's own settings is left alone."""
     latents: int = 50
-    """The number of latent counts."""
+    """The number of latent counts, or of groups of elements."""
     network: Literal["512-256", "256-128", "64-32"] = "256-128"
     """The hidden layers of the encoder; the decoder mirrors them."""
     batch_size: int = 100
@@ -122,6 +78,17 @@ class VaeConfig:
         """Whether this is the reference model."""
         return self.prior.strip().lower() == "gaussian"
 
+    @property
+    def is_subset(self) -> bool:
+        """Whether latents are groups of elements."""
+        return self.prior.strip().lower().startswith("subset")
+
+    @property
+    def estimator_used(self) -> str:
+        """The estimator; where it is left out, one that the prior's draws allow."""
+        usual = type(self).__dataclass_fields__["estimator"].default
+        return "MidCDF(2)" if self.is_subset and self.estimator == usual else self.estimator
+
     def check(self) -> None:
         """Numbers out of range, by the names of their options."""
         ones = ("images", "latents", "batch_size", "epochs", "evaluate_every", "gaussian_draws")
@@ -148,12 +115,6 @@ class VaeConfig:
 
         return load_images(self.data, data_dir)
 
-    def build(self, images: ImageSet) -> tuple[Task, Training]:
-        """The model and how it is trained."""
-        from .vae import build
-
-        return build(self, images)
-
     def remark(self, values: Mapping[str, Any]) -> str:
         """A posterior collapse: latents that do not depend on the image."""
         kl = values.get("kl_test", math.inf)
@@ -163,11 +124,3 @@ class VaeConfig:
             f"posterior collapse: the latents say almost nothing of an image (KL {kl:.2g} nats); "
             "train for more --epochs, with a longer --kl-warm-up or a wider --network."
         )
-
-
-@dataclass(frozen=True)
-class Vae(TrainCommand):
-    """Train a count-latent variational autoencoder on images, with any estimator."""
-
-    config: VaeConfig = field(default_factory=VaeConfig)
-    out: Path = Path("runs/vae")
