@@ -74,6 +74,6 @@ def require_draws(program: Program, name: str) -> None:
     why = f" ({'; '.join(reasons[:4])})" if reasons else ""
     raise ValueError(
         f"program.{name} found no draw in the block{why}: nothing called torch.poisson, "
-        "torch.binomial, torch.bernoulli, torch.multinomial or Law.sample() with gradients "
+        "torch.binomial, torch.bernoulli, torch.multinomial or sample() with gradients "
         "enabled (draws by numpy or random are not seen)."
     )

@@ -75,7 +75,7 @@ class Measure:
         self._check()
         law, parameters = parse_law(self.law)
         if not parameters:
-            raise ValueError(f"the law {self.law!r} has no parameter to differentiate.")
+            raise ValueError(f"the distribution {self.law!r} has no parameter to differentiate.")
         q = law if self.level is None else truncate(law, self.level)
         cost = named_cost(self.cost, self.target, self.seed)
         if len(q.event_shape):

@@ -128,7 +128,7 @@ class Synthetic:
             else:
                 chosen.append(one)
         if not chosen:
-            raise ValueError(f"none of these estimators can serve the {self.law} law.")
+            raise ValueError(f"none of these estimators can serve the {self.law} distribution.")
         # those with a copy for each seed take longest: first, so that no process ends alone
         return [one.label for one in sorted(chosen, key=lambda one: not one.make().learns)]
 
