@@ -140,6 +140,9 @@ HEAD = """# The value that GenGS trains on, and the exact one
     GENGS_DATA=... python -m benchmarks.relaxed_gap runs/gap results/vae/relaxed-gap.json \\
         > results/vae/relaxed-gap.md
 
+How far the relaxed value lies below the exact one, and where the paper's numbers are met
+([a picture, and what it says](../../docs/paper.md)).
+
 All of MNIST cut at one half, 784-512-256, 50 latents, the paper's truncations, explicit posterior,
 decoder on counts, batches of 200, Adam 1e-3, 20 epochs (6,000 steps), one draw, one seed. The
 temperature falls from 1 to the one under "trained to", by the same factor in each step. Values on

@@ -190,6 +190,15 @@ def bias(row: dict[str, Any]) -> str:
     return number(math.sqrt(squared)) if squared > 3 * error else f"< {number(limit, 2)}"
 
 
+def cell(row: dict[str, Any] | None) -> str:
+    """Error and bias."""
+    if row is None:
+        return ""
+    if not row["variance"] and row["error"] > 0.5:
+        return "all zero"  # a step that no swap crossed
+    return f"{number(row['error'])} ({bias(row)})"
+
+
 def number(x: float, digits: int = 3) -> str:
     """With a few digits; zero where it is rounding."""
     if x < 1e-4:
@@ -208,10 +217,12 @@ def page(rows: list[dict[str, Any]], command: str, versions: dict[str, str]) -> 
         "Cells: error of one gradient (the root mean square distance from the exact gradient, in "
         "units of its norm), and its bias in brackets; `<` where bias is below three standard "
         "errors. Scores and weights are standard normal numbers. Time is processor time of a "
-        "gradient over the swap rule's (`MidCDF()`), on the first cost. What is missing refuses: "
-        "`UnOrd`, and on rankings `StraightThroughMean` and `MuProp`, need a list of all outcomes. "
+        "gradient over the swap rule's (`MidCDF()`), on the first cost. The swap rule refuses "
+        "steps; `UnOrd`, and on rankings `StraightThroughMean` and `MuProp`, need a list of all "
+        "outcomes, and are missing where that is too long. `VIMCO` estimates another quantity. "
         "Costs of rankings see the order as a matrix of n × n numbers; of DCG, the last rows see "
-        "the gains in drawn order, n numbers.",
+        "the gains in drawn order, n numbers. All zero: no swap crossed the step. References: "
+        "`benchmarks/sets_references.py`.",
         "",
     ]
     for law in dict.fromkeys(row["law"] for row in rows):
@@ -227,10 +238,7 @@ def page(rows: list[dict[str, Any]], command: str, versions: dict[str, str]) -> 
         lines += ["| --- " + "| ---: " * (len(costs) + 1) + "|"]
         for name in dict.fromkeys(row["estimator"] for row in ours):
             mine = {row["cost"]: row for row in ours if row["estimator"] == name}
-            cells = [
-                f"{number(mine[cost]['error'])} ({bias(mine[cost])})" if cost in mine else ""
-                for cost in costs
-            ]
+            cells = [cell(mine.get(cost)) for cost in costs]
             spent = next(iter(mine.values()))["time"]
             lines += [
                 f"| {f'`{name}`' if name.endswith(')') else name} | "
@@ -253,7 +261,7 @@ def main() -> None:
     def keep() -> None:
         if config.out is None:
             return
-        command = "python -m benchmarks.sets_laboratory" + f" --seed {config.seed}"
+        command = f"python -m benchmarks.sets_laboratory --seed {config.seed}"
         versions = {"torch": torch.__version__, "python": platform.python_version()}
         content = {"command": command, "versions": versions, "rows": rows}
         config.out.write_text(json.dumps(content, indent=1) + "\n")

@@ -80,7 +80,7 @@ def main():
 
     with torch.no_grad():
         share = gengs.Subset(CHOSEN, logits=selector(test_images)).mean.mean(0)
-    print("\nHow often each patch is looked at:")
+    print("\nHow often each patch is chosen:")
     for row in share.reshape(4, 4):
         print("  ".join(f"{x:.2f}" for x in row))
 

@@ -24,7 +24,7 @@ import gengs
 
 
 class LogSeries(Distribution):
-    """A law a user might write: a PMF on 1, 2, … and nothing else."""
+    """A law a user might write, a PMF on 1, 2, … and nothing else: -p^k / (k log(1 - p))."""
 
     arg_constraints = {"p": constraints.unit_interval}
     support = constraints.positive_integer
@@ -35,6 +35,9 @@ class LogSeries(Distribution):
 
     def log_prob(self, value):
         return value * self.p.log() - value.log() - (-torch.log1p(-self.p)).log()
+
+    def expand(self, batch_shape, _instance=None):
+        return type(self)(self.p.expand(batch_shape))
 
 
 @dataclass(frozen=True)

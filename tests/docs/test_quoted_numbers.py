@@ -14,12 +14,14 @@ PAGES = {
     "docs/which-estimator.md": [
         "Categories, by their number",
         "One gradient at four evaluations of the cost",
+        "Sets and rankings",
         "In a VAE",
         "In time",
         "On the paper's toy problem",
     ],
     "docs/midcdf.md": ["In a VAE"],
     "docs/paper.md": ["Figure 3: the synthetic example", "Table 1: VAEs", "Table 2: topic models"],
+    "docs/tutorials/learn-a-ranking.md": ["What to expect"],
     "docs/tutorials/count-vae.md": ["Two numbers", "In time"],
     "README.md": ["Headline results"],
 }

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import pytest
 
 from gengs import catalogue
-from gengs.lab import measure
 from gengs_experiments.cli import COMMANDS, _command, main
 from gengs_experiments.experiments.laboratory import Measure
 
@@ -37,12 +36,11 @@ def test_nobody_who_reads_is_no_error(arguments):
         assert process.stderr.read() == ""
 
 
-def test_measure_prints_json_and_draws(tmp_path):
+def test_measure_prints_json_and_draws(tmp_path, capsys):
     chart = tmp_path / "chart.png"
-    done = gengs("measure", "--json", "--gradients", "200", "--law", "negative-binomial(3, 0.4)",
-                 "--level", "20", "--cost", "network", "--plot", str(chart))  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert len(json.loads(done.stdout)["rows"]) == 4
+    line = ["measure", "--json", "--gradients", "200", "--law", "negative-binomial(3, 0.4)"]
+    assert main([*line, "--level", "20", "--cost", "network", "--plot", str(chart)]) == 0
+    assert len(json.loads(capsys.readouterr().out)["rows"]) == 4
     assert chart.read_bytes().startswith(b"\x89PNG")
 
 
@@ -188,33 +186,13 @@ def test_no_room_for_processes_is_named(monkeypatch, capsys, tmp_path):
     assert "no room for a semaphore in /dev/shm" in said and said.count("\n") == 1
 
 
-class Clock:
-    """A clock that the measured work moves: at first, at every call, and by each gradient."""
-
-    def __init__(self, monkeypatch, first, call, each):
-        self.now, self.first, self.call, self.each = 0.0, first, call, each
-        clock = SimpleNamespace(monotonic=lambda: self.now)
-        monkeypatch.setattr("gengs_experiments.experiments.laboratory.time", clock)
-        monkeypatch.setattr(sys.modules["gengs.lab"], "measure", self.measure)
-
-    def measure(self, cost, q, estimators, *, gradients, **options):
-        if estimators:
-            self.now += self.first + self.call + self.each * gradients
-            self.first, self.call = 0.0, 1.1 * self.call  # other work on the machine
-        return measure(cost, q, estimators, gradients=min(gradients, 100), **options)
-
-
-@pytest.mark.parametrize(
-    ("first", "call", "each", "expected"),
-    [(1, 0, 1e-5, ""), (0, 0.05, 1e-5, ""), (0, 0, 0.01, "0:03:20"), (1, 0, 0.01, "0:03:20")],
-    ids=["slow to begin", "slow to call", "long", "slow to begin and long"],
-)
-def test_long_work_is_announced(first, call, each, expected, monkeypatch, capsys):
-    Clock(monkeypatch, first, call, each)
-    assert main(["measure", "--estimators", "MidCDF"]) == 0
-    said = capsys.readouterr()
-    assert said.err == (f"measuring MidCDF: this takes about {expected}\n" if expected else "")
-    assert "exact gradient 1.8" in said.out
+@pytest.mark.parametrize(("seconds", "said"), [(0.1, ""), (600, "measured MidCDF\n")])
+def test_what_takes_long_is_heard_of(seconds, said, monkeypatch, capsys):
+    clock = SimpleNamespace(monotonic=iter([0.0, seconds]).__next__)
+    monkeypatch.setattr("gengs_experiments.experiments.laboratory.time", clock)
+    assert main(["measure", "--estimators", "MidCDF", "--gradients", "100"]) == 0
+    found = capsys.readouterr()
+    assert found.err == said and "exact gradient 1.8" in found.out
 
 
 def test_measure_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
@@ -273,18 +251,17 @@ def test_the_demo_ends_with_a_report(tmp_path):
     assert (tmp_path / "report.html").read_text() == page
 
 
-def test_measure_keeps_its_result(tmp_path):
+def test_measure_keeps_its_result(tmp_path, capsys):
     out = tmp_path / "run"
-    done = gengs("measure", "--gradients", "200", "--out", str(out))
-    assert done.returncode == 0, done.stderr
+    assert main(["measure", "--gradients", "200", "--out", str(out)]) == 0
     records = [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
     assert [record["estimator"] for record in records][-1] == "MidCDF"
     assert all(
         record["kind"] == "measurement" and "milliseconds" not in record for record in records
     )
     assert len((out / "timings.jsonl").read_text().splitlines()) == 4
-    again = gengs("measure", "--gradients", "200", "--out", str(out))
-    assert again.returncode == 2 and "already holds a run" in again.stderr
+    assert main(["measure", "--gradients", "200", "--out", str(out)]) == 2
+    assert "already holds a run" in capsys.readouterr().err
 
 
 def test_a_switch_that_is_on_is_shown_with_its_opposite(capsys):

@@ -11,9 +11,8 @@ the last one, with a probability that is proportional to its hazard,
 
 and the rate is :math:`w_i\, t\, P(a \mid A, t)`. The mean is the same and so is the cost, O(n), but
 the variance is much smaller: on 50 of 784 normal scores and a linear cost, that of one gradient
-falls from 111 times its square to 1.6 (``benchmarks.sets_laboratory``). A few times t are drawn for
-each order, as sums of
-exponential waiting times at the rates :math:`W_1, \dots, W_k`.
+falls from 101 times its square to 1.6 (``benchmarks.sets_laboratory``). A few times t are drawn for
+each order, as sums of exponential waiting times at the rates :math:`W_1, \dots, W_k`.
 """
 
 __all__ = ["members_of"]

@@ -13,7 +13,7 @@ path.
 
 from __future__ import annotations
 
-__all__ = ["Check", "check_path"]
+__all__ = ["Check", "check_path", "is_freed"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +28,7 @@ from .block_stack import quiet
 from .credit import Credit, evaluate
 from .fitted_score import FittedScore
 from .law_checks import base_of
+from .remarks import why_biased
 from .sample_site import Site
 from .score_rule import require_score
 
@@ -95,6 +96,17 @@ def check_path(program: Program, cost: Tensor) -> Check:
     return _compare(torch.zeros_like(score) if path is None else path, score, program)
 
 
+def is_freed(cost: Tensor) -> bool:
+    """Whether a ``backward()`` has freed the graph behind a cost."""
+    if not cost.requires_grad:
+        return False
+    try:
+        torch.autograd.grad(cost.sum(), _leaves([cost]), retain_graph=True, allow_unused=True)
+    except RuntimeError as error:
+        return "second time" in str(error)
+    return False
+
+
 def _require_score(program: Program, site: Site) -> None:
     if site.drawn_from is None and site.log_prob is None:
         raise TypeError(f"{site.place}: {site.law} has no log-probability that is known here.")
@@ -142,7 +154,7 @@ def _compare(path: Tensor, score: Tensor, program: Program) -> Check:
     numbers = f"{off:.0%} ± {noise:.0%} (z = {z:.0f})" if off < 10 else f"a factor of {off:.0f}"
     if z > _CERTAIN and off > _SMALL:
         agrees: bool | None = False
-        why = program.why_biased()
+        why = why_biased(program)
         verdict = f"the path is off by {numbers}{why}; use by=gengs.FittedScore() or RLOO()."
     elif off + 2 * noise > _VAGUE:
         agrees = None

@@ -80,6 +80,11 @@ class Finite(Distribution):
             raise ValueError("Finite expects exactly one of `logits` and `probs`.")
         validate = validates(validate_args)
         name, given = ("probs", cast(Tensor, probs)) if logits is None else ("logits", logits)
+        for what, value in (("atoms", atoms), (name, given)):
+            if not isinstance(value, Tensor):
+                raise TypeError(
+                    f"Finite expects a tensor as `{what}`, but got {type(value).__name__}."
+                )
         if given.dim() == 0 or given.shape[-1] == 0:
             raise ValueError(
                 "Finite expects at least one atom in the last dimension of "

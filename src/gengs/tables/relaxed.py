@@ -166,7 +166,7 @@ def gumbel_relax(
             its mass lies outside; ``Independent`` of one; a multinomial of any size.
         tau: The temperature.
         hard: Straight-through: an exact draw with the relaxed gradient.
-        logits: In the place of ``law``: one-hot vectors of these, as in torch's ``gumbel_softmax``.
+        logits: In place of ``law``: one-hot vectors of these, as in torch's ``gumbel_softmax``.
         dim: Where the last dimension of the result goes; with ``logits``, the dimension of the
             categories, as in torch's ``gumbel_softmax``.
         generator: Where the noise comes from.
@@ -184,6 +184,10 @@ def gumbel_relax(
     if (law is None) == (logits is None):
         raise TypeError("gumbel_relax expects a distribution or `logits`, and one of them only.")
     if logits is not None:
+        if not isinstance(logits, Tensor):
+            raise TypeError(
+                f"gumbel_relax expects a tensor as `logits`, but got {type(logits).__name__}."
+            )
         law = OneHot(logits=logits.movedim(dim, -1))
     elif not isinstance(law, Distribution):
         raise TypeError(

@@ -13,8 +13,6 @@ import math
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -33,8 +31,7 @@ if TYPE_CHECKING:
 
 CostName = Literal["quadratic", "exponential", "sigmoid", "network"]
 
-_LONG = 30.0  # seconds: what takes longer is announced
-_TRIAL = 0.5  # seconds: enough to tell from
+_LONG = 5.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -42,10 +39,10 @@ class Measure:
     """Measure bias, variance and cost of gradient estimators against the exact gradient."""
 
     law: str = "poisson(3)"
-    """The law of the variable, such as poisson(3), binomial(20, 0.3), negative-binomial(3, 0.5),
+    """The distribution, such as poisson(3), binomial(20, 0.3), negative-binomial(3, 0.5),
     geometric(0.25), bernoulli(0.4), skellam(3, 1), subset(10, 3), ranking(10)."""
     level: int | None = None
-    """Truncate the law to this many atoms, so that estimators see a table."""
+    """Truncate the distribution to this many atoms, so that estimators see a table."""
     cost: CostName = "quadratic"
     """The cost: (z - target)^2, exp(-z / 2), a steep sigmoid 1 / (1 + exp(-4 (z - target))), or a
     small random network. Of subsets and rankings, the cost of a sum of random weights (of their
@@ -78,7 +75,7 @@ class Measure:
         self._check()
         law, parameters = parse_law(self.law)
         if not parameters:
-            raise ValueError(f"the law {self.law!r} has no parameter to differentiate.")
+            raise ValueError(f"the distribution {self.law!r} has no parameter to differentiate.")
         q = law if self.level is None else truncate(law, self.level)
         cost = named_cost(self.cost, self.target, self.seed)
         if len(q.event_shape):
@@ -121,26 +118,16 @@ class Measure:
                 raise ValueError(f"there is no folder {self.plot.parent} for --plot.")
 
     def _measure(self, cost: Cost, q: Distribution, estimator: Estimator, exact: Tensor) -> Row:
-        """One estimator; what will take long is announced."""
+        """One estimator; where it took long, it is said that it is done."""
         from gengs.lab import measure
 
-        measured = partial(measure, cost, q, estimator, exact=exact, seed=self.seed)
-
-        def seconds(number: int) -> float:
-            begin = time.monotonic()
-            measured(gradients=number, warm_up=min(number, self.warm_up))
-            return time.monotonic() - begin
-
-        few, most = min(self.gradients, 50), max(self.gradients, self.warm_up)
-        if seconds(few) * most / few > _LONG:
-            # or it only began slowly: try more, until what they need once is a small part
-            while (spent := seconds(few)) < _TRIAL and 4 * few < most:
-                few *= 4
-            expected = spent * most / few
-            if expected > _LONG:
-                shown = timedelta(seconds=round(expected))
-                say(f"measuring {type(estimator).__name__}: this takes about {shown}", error=True)
-        return measured(gradients=self.gradients, warm_up=self.warm_up).rows[0]
+        begin, n = time.monotonic(), self.gradients
+        (row,) = measure(
+            cost, q, estimator, gradients=n, exact=exact, warm_up=self.warm_up, seed=self.seed
+        )
+        if time.monotonic() - begin > _LONG:
+            say(f"measured {row.estimator}", error=True)
+        return row
 
     def _print(self, result: Measurement) -> None:
         say(json.dumps(result.to_dict(), indent=2) if self.json else result)

@@ -116,7 +116,7 @@ class Quadratic:
         if len(value) != expected or not torch.isfinite(theta).all():
             shown = "a positive rate" if self.family.name == "poisson" else "a probability"
             shown = shown if expected == 1 else f"{expected} probabilities"
-            raise ValueError(f"expected {shown} as the {name} of a {self.family.name} law, "
+            raise ValueError(f"expected {shown} as the {name} of a {self.family.name}, "
                              f"but got {', '.join(map(str, value))}.")  # fmt: skip
         return theta if expected > 1 else theta.squeeze(0)
 

@@ -37,8 +37,8 @@ class Synthetic:
     """Compare estimators on min E Σ (z - t)², whose loss and gradient have closed forms."""
 
     law: LawName = "poisson"
-    """The law of z: Poisson(λ), Binomial(20, λ), Multinomial(3, λ), NegativeBinomial(3, λ) or
-    Geometric(λ). What is trained is log λ, or logits."""
+    """The distribution of z: Poisson(λ), Binomial(20, λ), Multinomial(3, λ),
+    NegativeBinomial(3, λ) or Geometric(λ). What is trained is log λ, or logits."""
     estimators: tuple[str, ...] = ("all",)
     """Names such as RF*, "GenGS ST", mid-CDF, or with settings, "GenGS(0.1)"; or the word all."""
     seeds: int = 10
@@ -48,7 +48,7 @@ class Synthetic:
     rate: float = 0.01
     """Adam's learning rate, for λ and for what an estimator learns itself."""
     start: tuple[float, ...] = ()
-    """λ at the first step; by default 10, 0.6, (1/3, 1/3, 1/3), 0.6 and 0.1 for the five laws."""
+    """λ at the first step; by default 10, 0.6, (1/3, 1/3, 1/3), 0.6 and 0.1 for the five."""
     target: tuple[float, ...] = ()
     """The λ whose mean is the target t; by default 20, 0.3, (0.7, 0.2, 0.1), 0.4 and 0.25."""
     dimension: int = 1
@@ -58,9 +58,9 @@ class Synthetic:
     k: int = 4
     """The evaluations of DetRB, StoRB, UnOrd and VIMCO."""
     level: int | None = None
-    """Atoms of a truncated law; by default 50 (Poisson), 40 (negative binomial), 60 (geometric)."""
+    """Atoms after truncation; by default 50 (Poisson), 40 (negative binomial), 60 (geometric)."""
     mass: float = 0.999
-    """What GenGS NP keeps of a law with infinitely many values."""
+    """What GenGS NP keeps of a distribution with infinitely many values."""
     every: int = 20
     """Steps between two measurements of gradients."""
     gradients: int = 200
@@ -128,7 +128,7 @@ class Synthetic:
             else:
                 chosen.append(one)
         if not chosen:
-            raise ValueError(f"none of these estimators can serve the {self.law} law.")
+            raise ValueError(f"none of these estimators can serve the {self.law} distribution.")
         # those with a copy for each seed take longest: first, so that no process ends alone
         return [one.label for one in sorted(chosen, key=lambda one: not one.make().learns)]
 

@@ -38,7 +38,7 @@ class VaeConfig:
     """Truncate to the window that holds this mass instead (the paper's NP; explicit posteriors
     only)."""
     posterior: Literal["tilted", "implicit", "explicit"] = "tilted"
-    """The prior, moved and narrowed; any PMF on its atoms; or a law of its family."""
+    """The prior, moved and narrowed; any PMF on its atoms; or a distribution of its family."""
     decoder_input: Literal["standardised", "counts"] = "standardised"
     """Show the decoder counts in units of the prior's mean and deviation, or as they are."""
     estimator: str = "MidCDF(2, antithetic=True)"

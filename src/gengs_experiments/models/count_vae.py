@@ -152,7 +152,7 @@ class VAE(Autoencoder):
         """Exact draws from the prior, ``(n, D)``."""
         if self.latents.count is None:
             raise ValueError(
-                "the prior is the law of one latent and their number is not known; "
+                "the prior is that of one latent and their number is not known; "
                 "pass latents= to VAE."
             )
         return exact_draws(self.latents.prior.expand(torch.Size([self.latents.count])), n)

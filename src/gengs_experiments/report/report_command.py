@@ -22,7 +22,7 @@ SUFFIXES |= {".csv": "csv", ".tex": "latex"}
 
 @dataclass(frozen=True)
 class MakeReport:
-    """Make one page of studies and runs: tables beside the paper's, curves, samples, topics."""
+    """Make one page of studies and runs: tables next to the paper's, curves, samples, topics."""
 
     folders: tyro.conf.Positional[
         Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FOLDER [FOLDER ...]")]

@@ -1,7 +1,7 @@
 """What ``config.json`` says: which experiment, with which settings, made by what.
 
 The configuration decides the result, so a resumed run must have the same. Versions and threads
-should not, but may change the last bits: they are noted, not refused.
+should not, but may change the last bits: those of the process that began the run are recorded.
 """
 
 __all__ = ["command", "read_manifest", "resume_command"]
@@ -102,14 +102,3 @@ def difference(
         return f"was made by the experiment {made_by!r}, not {experiment!r}"
     found = differences(config_class, config, settings)
     return f"was made with other settings ({in_words(found, now)})" if found else ""
-
-
-def notes(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
-    """What else is different, and may change the last digits: versions, threads."""
-    versions = then.get("versions")  # in a file, anything
-    before = {"threads": then.get("threads"), **(versions if isinstance(versions, dict) else {})}
-    return tuple(
-        f"{name} {value} instead of {before.get(name)}"
-        for name, value in {"threads": now["threads"], **now["versions"]}.items()
-        if before.get(name) != value
-    )

@@ -33,7 +33,7 @@ from filelock import FileLock, Timeout
 
 from .atomic import temporary_name
 from .json_lines import JsonLines, loads, write_json
-from .manifest import difference, manifest, notes, read_manifest
+from .manifest import difference, manifest, read_manifest
 
 COMPLETE = "complete.json"
 """The file that a run writes last."""
@@ -70,9 +70,6 @@ class RunFolder:
     records: JsonLines
     """Nothing that the clock decides."""
     timings: JsonLines
-    notes: tuple[str, ...]
-    """What differs from the process that began the run (versions, threads) and could change the
-    bytes of the result."""
 
     @classmethod
     @contextmanager
@@ -93,7 +90,6 @@ class RunFolder:
             OSError: If another process writes there.
         """
         path, now = Path(path), manifest(config, experiment)
-        then = now
         _refuse_foreign(path)
         path.mkdir(parents=True, exist_ok=True)
         with folder_lock(path):
@@ -114,7 +110,7 @@ class RunFolder:
                 closing(JsonLines(path / "records.jsonl")) as records,
                 closing(JsonLines(path / "timings.jsonl")) as timings,
             ):
-                yield cls(path, records, timings, notes(then, now))
+                yield cls(path, records, timings)
 
     def finish(self) -> None:
         """Mark the run as complete: nothing is left to do, and later damage can be told."""

@@ -144,15 +144,12 @@ def train(
             raise refusal or SystemExit(1)
         loop = Loop(fabric, task, training, machine, seed, run)
         stack.enter_context(loop.progress)
-        if run is not None:
-            if machine.tensorboard:
-                from torch.utils.tensorboard import SummaryWriter
+        if run is not None and machine.tensorboard:
+            from torch.utils.tensorboard import SummaryWriter
 
-                # hide what was written before, after the checkpoint
-                curves = SummaryWriter(str(run.path / "tensorboard"), purge_step=loop.step + 1)
-                loop.tensorboard = stack.enter_context(closing(curves))
-            for note in run.notes:
-                loop.progress.say(f"resumed with {note}: the last digits may differ")
+            # hide what was written before, after the checkpoint
+            curves = SummaryWriter(str(run.path / "tensorboard"), purge_step=loop.step + 1)
+            loop.tensorboard = stack.enter_context(closing(curves))
         if not loop.go(asked):
             if run is not None:
                 loop.progress.say(f"saved at step {loop.step}; to go on: {resume_command()}")

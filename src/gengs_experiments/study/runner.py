@@ -26,8 +26,8 @@ from ..runs.interruption import interruption
 from ..runs.machine import Machine
 from ..runs.sanitise import say
 from .backends import Backend
-from .live_table import LiveTable
 from .plan import Plan, PlannedRun, check_folder, read_plan, write_plan
+from .progress_lines import ProgressLines
 from .status import Status
 from .worker import NotSharedError, Session, write_error
 
@@ -61,12 +61,12 @@ def run_study(
     with session:
         with (
             interruption(stop),
-            LiveTable(lambda: Status(shown, folder, session.running()), workers) as table,
-            # The table has the terminal; Ray would print the logs of machines that are gone.
+            ProgressLines(lambda: Status(shown, folder, session.running()), workers) as lines,
+            # They have the terminal; Ray would print the logs of machines that are gone.
             redirect_stdout(io.StringIO()),
         ):
             try:
-                fan_out(shown, session, backend, table.say)
+                fan_out(shown, session, backend, lines.say)
             finally:
                 backend.close()
         return Status(plan, folder), session.is_stopping

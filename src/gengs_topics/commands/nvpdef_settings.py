@@ -33,7 +33,7 @@ class NvpdefConfig:
     rates: tuple[float, ...] = (DEFAULTS.rate,)
     """The prior's rate in each layer, the uppermost first; one number for all."""
     level: int | None = DEFAULTS.level
-    """Truncate the laws to this many atoms; 0 for none (explicit posteriors only)."""
+    """Truncate the distributions to this many atoms; 0 for none (explicit posteriors only)."""
     posterior: Literal["explicit", "implicit", "tilted"] = DEFAULTS.posterior
     """Poisson; any PMF on the atoms; or the prior, moved and narrowed."""
     stack: Literal["chain", "mean-field", "generative"] = DEFAULTS.stack

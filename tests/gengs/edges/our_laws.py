@@ -1,17 +1,11 @@
-"""Every kind of law that the library makes, by name, for the generic tests."""
+"""Every kind of law that the library makes, by name, for the generic tests.
+
+Most are those of ``tests/laws.py``, on their tables; beside them, tables of unusual shapes.
+"""
 
 import torch
-from torch.distributions import (
-    Bernoulli,
-    Binomial,
-    Categorical,
-    Geometric,
-    MixtureSameFamily,
-    Multinomial,
-    NegativeBinomial,
-    OneHotCategorical,
-    Poisson,
-)
+from laws import LAWS as ALL
+from laws import LOGITS, PAIRS
 
 import gengs
 
@@ -23,23 +17,18 @@ def numbers(values, dtype, batch):
     return tensor.expand((*batch, *tensor.shape)).clone()
 
 
-PAIRS = [[0.0, 1.0], [2.0, -1.0], [0.5, 0.5], [1.0, 3.0]]
-LOGITS = [0.3, -1.2, 0.8, 0.1]
-
-
 def finite(atoms, event_dim=0, logits=LOGITS):
     def make(dtype, batch):
-        values = torch.tensor(atoms, dtype=dtype)
+        values = torch.as_tensor(atoms, dtype=dtype)
         return gengs.Finite(values, logits=numbers(logits, dtype, batch), event_dim=event_dim)
 
     return make
 
 
-def cut(build, *values, **rule):
-    def make(dtype, batch):
-        return gengs.truncate(build(*(numbers(value, dtype, batch) for value in values)), **rule)
-
-    return make
+def listed(name):
+    """A law of the list, on its table."""
+    (law,) = (one for one in ALL if one.name == name)
+    return lambda dtype, batch: law.finite(*law.tensors(dtype, batch=batch))
 
 
 LAWS = {
@@ -49,20 +38,18 @@ LAWS = {
     "a forbidden atom": finite([0.0, 1.0, 2.0, 3.0], logits=[0.3, -torch.inf, 0.8, 0.1]),
     "one atom": finite([2.0], logits=[0.7]),
     "vectors": finite(PAIRS, 1),
-    "matrices": finite(torch.arange(16.0).reshape(4, 2, 2).tolist(), 2),
-    "cut poisson": cut(Poisson, 2.5, level=9),
-    "poisson between": cut(Poisson, 9.5, low=5, high=14),
-    "cut geometric": cut(Geometric, 0.4, level=12),
-    "cut binomial": cut(lambda p: Binomial(torch.full_like(p, 7), p), 0.3),
-    "cut negative binomial": cut(NegativeBinomial, 2.5, 0.4, level=10),
-    "cut bernoulli": cut(Bernoulli, 0.3),
-    "cut categorical": cut(lambda p: Categorical(p), [0.1, 0.2, 0.7]),
-    "cut one-hot": cut(lambda p: OneHotCategorical(p), [0.1, 0.2, 0.7]),
-    "cut multinomial": cut(lambda p: Multinomial(3, p), [0.1, 0.2, 0.7]),
-    "cut skellam": cut(gengs.Skellam, 3.0, 1.5, low=-5, high=8),
-    "cut mixture": cut(
-        lambda w, r: MixtureSameFamily(Categorical(w), Poisson(r)), [0.4, 0.6], [1.0, 6.0], level=12
-    ),
+    "matrices": finite(torch.arange(16.0).reshape(4, 2, 2), 2),
+    "cut poisson": listed("poisson"),
+    "poisson between": listed("poisson-window"),
+    "cut geometric": listed("geometric"),
+    "cut binomial": listed("binomial"),
+    "cut negative binomial": listed("negative-binomial"),
+    "cut bernoulli": listed("bernoulli"),
+    "cut categorical": listed("categorical"),
+    "cut one-hot": listed("one-hot"),
+    "cut multinomial": listed("multinomial"),
+    "cut skellam": listed("skellam"),
+    "cut mixture": listed("mixture"),
     "skellam": lambda dtype, batch: gengs.Skellam(
         numbers(3.0, dtype, batch), numbers(1.5, dtype, batch)
     ),

@@ -8,28 +8,10 @@ import numpy as np
 import pytest
 import torch
 from agreement import ask, complaint
+from laws import LogSeries
 from settings import SETTINGS
-from torch.distributions import Distribution, constraints
 
 import gengs
-
-
-class Logarithmic(Distribution):
-    """A PMF on 1, 2, …: -p^k / (k log(1 - p))."""
-
-    arg_constraints = {"p": constraints.unit_interval}
-    support = constraints.positive_integer
-
-    def __init__(self, p, validate_args=None):
-        self.p = p
-        super().__init__(p.shape, validate_args=validate_args)
-
-    def log_prob(self, value):
-        return value * self.p.log() - value.log() - (-torch.log1p(-self.p)).log()
-
-    def expand(self, batch_shape, _instance=None):
-        return type(self)(self.p.expand(batch_shape))
-
 
 P = 0.55
 
@@ -63,7 +45,7 @@ def test_the_gradient_does_not_depend_on_what_came_before(name, first):
     setting = SETTINGS[name]
     cost = COSTS[setting.cost]
     p = torch.full((1 if name == "Exact" else 2000,), P, dtype=torch.float64, requires_grad=True)
-    law = Logarithmic(p)
+    law = LogSeries(p)
     estimator = setting.make()
     with torch.no_grad():
         if first == "evaluation":

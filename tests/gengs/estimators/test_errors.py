@@ -21,6 +21,14 @@ CASES = {
         lambda: gengs.Finite(K),
         r"Finite expects exactly one of `logits` and `probs`",
     ),
+    "a mean in the cost": (
+        lambda: gengs.RLOO().expect(lambda z: z.mean(), POISSON),
+        r"returned shape \(\); take the mean after expect",
+    ),
+    "a sum without Independent": (
+        lambda: gengs.RLOO().expect(lambda z: z.sum(-1), POISSON),
+        r"returned shape \(2,\); if a draw is a vector, wrap q: Independent\(q, 1\)",
+    ),
     "negative probs": (
         lambda: gengs.Finite(K, probs=torch.tensor([0.5, -0.25, 0.75])),
         r"non-negative `probs`, but the smallest is -0\.25 \(shape \(3,\)\)",
@@ -137,6 +145,24 @@ CASES = {
 }
 
 TYPE_CASES = {
+    "a list of atoms": (
+        lambda: gengs.Finite([0.0, 1.0, 2.0], logits=FLAT),
+        r"Finite expects a tensor as `atoms`, but got list",
+    ),
+    "a list of logits": (
+        lambda: gengs.gumbel_relax(logits=[0.0, 1.0]),
+        r"gumbel_relax expects a tensor as `logits`, but got list",
+    ),
+    "a cost that is a number": (
+        lambda: gengs.MidCDF().expect(3.0, POISSON),
+        r"MidCDF expects a function as `cost`, but got float",
+    ),
+    "the class of an estimator": (
+        lambda: gengs.lab.measure(
+            torch.square, Poisson(torch.ones(2, requires_grad=True)), [gengs.MidCDF]
+        ),
+        r"measure expects estimators, such as MidCDF\(\), but got the class MidCDF",
+    ),
     "a list as logits": (
         lambda: gengs.OneHot([0.0, 1.0]),
         r"a tensor as `logits`, but got list",

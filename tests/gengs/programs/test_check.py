@@ -153,7 +153,7 @@ def test_auto_takes_the_path_or_the_fitted_score_and_says_so(capsys):
         by = gengs.FittedScore()
         t = parameter()
         with differentiable(by=by) as program:
-            cost = simulate(t, 20_000)
+            cost = simulate(t, 5000)
         (exact,) = torch.autograd.grad(program.loss(cost).mean(), t)
         assert abs(torch.stack(found).mean() / exact - 1) < 0.1
 
@@ -269,3 +269,12 @@ def test_words_about_rules():
         differentiable(by={"Bernoulli": gengs.RLOO()})
     with pytest.raises(TypeError, match="UnOrd needs the cost"):
         differentiable(by={Bernoulli: gengs.UnOrd(4)})
+
+
+def test_a_check_after_backward_says_so():
+    t = parameter()
+    with differentiable() as program:
+        cost = epidemic(t, n=50, steps=2)
+    program.loss(cost).mean().backward()
+    with pytest.raises(RuntimeError, match=r"before backward\(\)"):
+        program.check(cost)

@@ -193,7 +193,7 @@ def test_a_run_repeats_to_the_byte_resumes_and_prints_a_table(tmp_path, capsys):
     [
         (["--estimators", "GenGZ"], "did you mean GenGS"),
         (["--estimators", "RF", "RF"], "each estimator once"),
-        (["--estimators", "EAT", "--law", "binomial"], "can serve the binomial law"),
+        (["--estimators", "EAT", "--law", "binomial"], "can serve the binomial distribution"),
         (["--seeds", "1"], "at least 2 for --seeds"),
         (["--steps", "0"], "at least 1 for --steps"),
         (["--start", "-3"], "positive rate as the start"),

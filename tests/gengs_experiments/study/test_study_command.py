@@ -10,8 +10,8 @@ from studies import MEASURE, TRAIN, run, write
 
 from gengs_experiments.cli import main
 from gengs_experiments.runs.records import RunFolder
-from gengs_experiments.study.live_table import LiveTable
 from gengs_experiments.study.plan import read_plan
+from gengs_experiments.study.progress_lines import ProgressLines
 from gengs_experiments.study.status import Status
 from gengs_experiments.study.study_file import STUDIES, read_study
 
@@ -194,7 +194,7 @@ def test_a_dry_run_names_the_run_and_the_setting_that_is_wrong(tmp_path, capsys,
 def test_lines_count_up_although_several_runs_ended_at_once(tmp_path, capsys):
     plan = read_study(write(tmp_path / "grid.toml", MEASURE, gradients=50))
     looks = [Status(plan, tmp_path)]
-    with LiveTable(lambda: looks[-1], workers=1, seconds=1000):
+    with ProgressLines(lambda: looks[-1], workers=1, seconds=1000):
         for run in plan.runs:
             path = tmp_path / "runs" / run.id
             with RunFolder.open(path, run.config) as folder:
