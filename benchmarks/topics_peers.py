@@ -233,14 +233,19 @@ def measure(model: str, name: str, topics: int, seed: int) -> dict[str, float]:
         classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
         found["accuracy"] = classifier.fit(inside, train.labels).score(outside, test.labels)
     if peer.predict is not None:
-        counts = scipy.sparse.csr_array(test.counts).astype(np.int64)
-        given = counts.copy()
-        given.data = np.random.default_rng(0).binomial(counts.data, 0.5)
-        rest = scipy.sparse.csr_array(counts - given)
-        lengths = np.asarray(rest.sum(1)).ravel()
-        logs = peer.predict(given, rest)[lengths > 0] / lengths[lengths > 0]
-        found["completion"] = float(np.exp(-logs.mean()))
+        found["completion"] = completion(peer, test.counts)
     return {key: float(value) for key, value in found.items()}
+
+
+def completion(peer: Peer, documents: Any) -> float:
+    """The perplexity per word of one half of each document's tokens, given the other half."""
+    counts = scipy.sparse.csr_array(documents).astype(np.int64)
+    given = counts.copy()
+    given.data = np.random.default_rng(0).binomial(counts.data, 0.5)
+    rest = scipy.sparse.csr_array(counts - given)
+    lengths = np.asarray(rest.sum(1)).ravel()
+    logs = peer.predict(given, rest)[lengths > 0] / lengths[lengths > 0]
+    return float(np.exp(-logs.mean()))
 
 
 def table(folder: Path, name: str, topics: int) -> None:

@@ -183,12 +183,15 @@ def test_a_folder_is_read_a_file_at_a_time(tmp_path):
 
 
 def test_files_of_another_kind(tmp_path):
-    with pytest.raises(ValueError, match=r"\.txt files.* corpus\.pdf"):
+    with pytest.raises(ValueError, match=r"a folder of text files, or a .* but got corpus\.pdf"):
         TextFile(tmp_path.__class__("corpus.pdf"))
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "corpus.jsonl").write_text("")
-    with pytest.raises(ValueError, match=r"\.txt files.* none"):
+    with pytest.raises(ValueError, match=r"expected \.txt, .*, but it has none but \.jsonl\."):
         TextFile(tmp_path / "folder")
+    for name in ("one.md", "two.rst"):
+        (tmp_path / "folder" / name).write_text(name)
+    assert [document.text for document in TextFile(tmp_path / "folder")] == ["one.md", "two.rst"]
     with pytest.raises(FileNotFoundError):
         texts(tmp_path / "none.txt")
 
@@ -267,6 +270,18 @@ def test_an_empty_vocabulary_says_why():
     for name, value in (("min_df", -1), ("max_df", float("nan")), ("size", 0)):
         with pytest.raises(ValueError, match=f"`{name}` of at least [01], but got {value}"):
             choose_vocabulary([["a"]], **{name: value})
+
+
+def test_few_documents_keep_rarer_words():
+    def least(documents, **settings):
+        """The fewest documents of a word that is kept, where word k is in k of them."""
+        words = [[f"w{k}" for k in range(1, 9) if d < k] for d in range(documents)]
+        return int(min(choose_vocabulary(words, max_df=1.0, **settings))[1:])
+
+    assert [least(n) for n in (8, 40, 60, 100, 1000)] == [2, 2, 3, 5, 5]
+    assert least(8, min_df=4) == 4 and least(1, min_df=1) == 1
+    with pytest.raises(ValueError, match="there is one document, and no other to tell it from"):
+        choose_vocabulary([["a", "b"]])
 
 
 def test_counts_go_to_disk_as_they_come(tmp_path):

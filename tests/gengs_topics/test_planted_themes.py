@@ -2,13 +2,16 @@
 
 import json
 import warnings
+from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from planted_themes import THEMES, planted
+from planted_themes import THEMES, planted, texts_of
 
 from gengs_experiments.cli import main
 from gengs_topics import TopicModel
+from gengs_topics.commands.topics_page import in_a_sentence
 from gengs_topics.text.counting import count_words, matrix
 from gengs_topics.text.stop_words import languages_of, read_stop_words
 from gengs_topics.text.vocabulary import choose_vocabulary
@@ -39,6 +42,14 @@ def table_of(model, counts, themes):
     return table
 
 
+@cache
+def three_hundred():
+    """Six themes, and a model with as many topics as by default."""
+    texts, themes = planted(*NAMES[:6])
+    counts, vocabulary = counted(texts)
+    return TopicModel(random_state=0).fit(counts), counts, vocabulary, themes
+
+
 @pytest.mark.parametrize(
     "names",
     [("licences", "plots"), ("graphs", "statistics"), ("licences", "plots", "graphs"), NAMES[:6]],
@@ -53,16 +64,49 @@ def test_each_theme_leads_a_topic(names):
 
 
 def test_three_hundred_texts_have_a_readable_number_of_topics():
-    texts, themes = planted(*NAMES[:6])
-    counts, vocabulary = counted(texts)
-    model = TopicModel(random_state=0).fit(counts)
+    model, counts, vocabulary, themes = three_hundred()
     topics = model.topics(vocabulary=vocabulary)
     assert 6 <= model.n_topics_ <= 20
     assert sum(bool(topic.note) for topic in topics) <= len(topics) / 10
     table = table_of(model, counts, themes)
-    assert {*table.argmax(1)} == set(range(6)) and table.max(1).sum() >= 0.9 * len(texts)
+    assert {*table.argmax(1)} == set(range(6)) and table.max(1).sum() >= 0.9 * len(themes)
     graphs = topics[int(table[:, 2].argmax())]
     assert {"graph", "nodes", "edge", "node"} & {*graphs.label}  # not the boilerplate
+
+
+def test_texts_of_other_themes_are_weak():
+    """A text that is about none of the topics has the nearest one, with little strength.
+
+    No threshold parts the two kinds; of pairs, the own text is the stronger in nine of ten.
+    """
+    model, counts, vocabulary, _ = three_hundred()
+    other = matrix(
+        list(count_words(map(Words(), texts_of("sockets", 20)), vocabulary)), len(vocabulary)
+    )
+    own, others = (
+        np.array([rows[0][1] for rows in model.strongest(part)]) for part in (counts, other)
+    )
+    assert (own[:, None] > others).mean() > 0.9
+
+
+def test_the_corpus_in_a_sentence():
+    def said(*notes, documents=(5, 3, 2)):
+        topics = [{"label": (f"word{k}",), "note": note} for k, note in enumerate(notes)]
+        use = SimpleNamespace(documents=np.array(documents), done=10)
+        return in_a_sentence(topics, use).replace("\N{NO-BREAK SPACE}", " ")
+
+    assert said("", "", "") == (
+        "These 10 documents are mostly about word0 (50 %); word1 (30 %); word2 (20 %)."
+    )
+    assert said("incoherent", "", "uncertain") == (
+        "These 10 documents are about many things, most often word1 (30 %); "
+        "and 2 other topics (70 %)."
+    )
+    assert said("uncertain", "uncertain", "incoherent") == (
+        "These 10 documents are too few to be sure of their topics: perhaps word0 (50 %); "
+        "word1 (30 %); and 1 other topic (20 %)."
+    )
+    assert said("incoherent", "incoherent", "inactive") == "No topic of these documents is clear."
 
 
 def test_words_that_tell_texts_apart_stay():

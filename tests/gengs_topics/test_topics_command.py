@@ -74,6 +74,7 @@ def test_the_folder_has_everything(fitted):
         "name",
         "words",
         "strongest",
+        "strength",
         *(f"topic{k}" for k in range(4)),
     ]
     assert [row[2] for row in table] == [row["id"] for row in rows]
@@ -81,7 +82,7 @@ def test_the_folder_has_everything(fitted):
     assert [row[3] for row in table[-3:-1]] == ["0", "0"]  # kept, as documents without words
     values = np.load(out / "document_topics.npy", allow_pickle=False)
     assert values.shape == (len(rows), 4) and values.dtype == np.float32
-    np.testing.assert_allclose([[float(x) for x in row[5:]] for row in table], values, rtol=1e-3)
+    np.testing.assert_allclose([[float(x) for x in row[6:]] for row in table], values, rtol=1e-3)
     model = TopicModel.load(out / "model" / "model.safetensors")
     corpus = Corpus.open(out / "corpus")
     np.testing.assert_allclose(model.transform(corpus), values, rtol=1e-4)
@@ -95,6 +96,7 @@ def test_the_folder_has_everything(fitted):
     assert found == sorted(found, reverse=True)
     strongest = model.strongest(corpus)
     assert [row[4] for row in table] == [" ".join(str(k) for k, _ in one) for one in strongest]
+    assert [row[5] for row in table] == [f"{one[0][1]:.3g}" if one else "" for one in strongest]
     assert all(row[4] == "" for row in table[-3:-1])  # no words, no theme
     records = map(json.loads, (out / "run" / "records.jsonl").read_text().splitlines())
     last = [record for record in records if record["kind"] == "evaluation"][-1]
@@ -220,7 +222,7 @@ def test_files_that_cannot_be_read(tmp_path, capsys):
         (b'{"text": "one"}\n\xff\n', "line 2 of .* is not utf-8"),
         (b'{"text": "' + b"w" * 3000 + b'"}\n', "line 1 of .* is longer than 2,000 characters"),
         (b'{"text": "the and"}\n' * 9, "vocabulary is empty: all 2 words are stop words"),
-        (b'{"text": "word"}\n' * 12, "empty: of 1 words in 12 documents, 0 are in fewer than 5"),
+        (b'{"text": "word"}\n' * 12, "empty: of 1 words in 12 documents, 0 are in fewer than 2"),
     ):
         path.write_bytes(content)
         said = fails(capsys, "fit", path, "-o", out, "--longest-line", 2000)

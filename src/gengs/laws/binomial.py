@@ -26,7 +26,7 @@ from torch.distributions import Bernoulli, Binomial, Distribution
 from torch.distributions.kl import register_kl
 from torch.distributions.utils import lazy_property
 
-from ..numerics.attach import nonzero
+from ..numerics.attach import ratio
 from ..numerics.tails import log_beta_tail, log_success_and_failure, log_sum, times, widen
 from ..numerics.tracing import any_of, validates
 from ..tables.kl import categorical_kl, divergence_by_tables, log_difference
@@ -160,12 +160,11 @@ class BernoulliLaw(BinomialLaw):
 
 
 def _up(z: Tensor, p: Tensor, n: Tensor) -> Tensor:
-    q = 1 - p
-    return torch.where(q == 0, n, (n - z) / nonzero(q))
+    return ratio(n - z, 1 - p, n)
 
 
 def _below(z: Tensor, p: Tensor, n: Tensor) -> Tensor:
-    return torch.where(p == 0, n, z / nonzero(p))
+    return ratio(z, p, n)
 
 
 def _logit_up(z: Tensor, logit: Tensor, n: Tensor) -> Tensor:
@@ -185,7 +184,7 @@ def _logit_more(z: Tensor, logit: Tensor, n: Tensor) -> Tensor:
 
 
 def _share(z: Tensor, p: Tensor, n: Tensor) -> Tensor:
-    return torch.where(n == 0, p, z / nonzero(n))
+    return ratio(z, n, p)
 
 
 def _logit_share(z: Tensor, logit: Tensor, n: Tensor) -> Tensor:

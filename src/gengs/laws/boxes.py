@@ -23,13 +23,13 @@ __all__ = ["attach_counts", "draw_counts", "move_ball", "new_box"]
 import torch
 from torch import Tensor
 
-from ..numerics.attach import attach_gradient, nonzero
+from ..numerics.attach import attach_gradient, nonzero, ratio
 from ..numerics.inverse_cdf import inverse_cdf_index, pick
 
 
 def _by_probs(g: Tensor, z: Tensor, p: Tensor, n: Tensor) -> Tensor:
-    ratio = torch.where(p == 0, n, z / nonzero(p))  # an empty box: the whole one-sided slope
-    return (n * g + ratio * (g - (p * g).sum(-1, keepdim=True))) / 2
+    share = ratio(z, p, n)  # an empty box: the whole one-sided slope
+    return (n * g + share * (g - (p * g).sum(-1, keepdim=True))) / 2
 
 
 def _by_logits(g: Tensor, z: Tensor, logits: Tensor, n: Tensor) -> Tensor:

@@ -16,9 +16,15 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from ..numerics.tracing import any_of
+from ..numerics.tracing import any_of, validates
 from ..tables.finite import Finite
+from ..tables.parameter_checks import check_parameters
+from ..tables.truncated import Truncated
+from ..tables.windows import window_of_support
 from .law import Law, register
+
+_SMALL = 256
+"""With so many values or fewer, all of them are in the table."""
 
 
 @register(Distribution)
@@ -75,8 +81,30 @@ class ByLogProb(Law):
                 "that enumerates them; make it a gengs.Finite on its vectors, register a record "
                 "(gengs.register), or use RLOO."
             )
+        if self._values() is not None:  # all of its values: no window has to be searched for
+            validate = validates(vars(self.q).get("_validate_args"))
+            if validate:
+                check_parameters(self.q)
+            return Truncated(self, window_of_support(self), validate)
         self._refuse_growing()
         return super().table(tolerance)
+
+    def _values(self) -> int | None:
+        """How many values it has, between a smallest and a largest one; ``None`` if many."""
+        if self.lower is None or self.upper is None or not self.upper.numel():
+            return None
+        values = int(self.upper.max()) - self.lower + 1
+        return values if values <= _SMALL else None
+
+    def log_clipped(self, k: Tensor, first: int | None) -> Tensor:
+        values = self._values()
+        if first is None or values is None or k.shape[-1] < values:
+            return super().log_clipped(k, first)
+        logits = self.log_pmf(k)  # nothing lies beyond
+        if any_of(logits.detach().logsumexp(-1).abs() > 1e-3):
+            self._refuse_growing()
+            return super().log_clipped(k, first)
+        return self.join([logits])
 
     def _on_a_lattice(self) -> bool:
         """Whether draws are discrete, as far as the distribution says."""

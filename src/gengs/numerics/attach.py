@@ -1,6 +1,6 @@
 """A drawn value with a gradient: the value as it was drawn, and one way back per parameter."""
 
-__all__ = ["Pull", "attach_gradient", "nonzero"]
+__all__ = ["Pull", "attach_gradient", "nonzero", "ratio"]
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -65,4 +65,12 @@ class _EagerAttach(torch.autograd.Function):
 
 def nonzero(x: Tensor) -> Tensor:
     """``x`` with 1 in the place of 0: a divisor where the quotient is not used."""
-    return torch.where(x == 0, torch.ones_like(x), x)
+    return x.masked_fill(x == 0, 1.0)
+
+
+def ratio(a: Tensor, b: Tensor, at_zero: Tensor | float) -> Tensor:
+    """``a / b``, and ``at_zero`` where ``b`` is 0."""
+    zero = b == 0
+    if torch.is_grad_enabled():  # what is not used would be a NaN in the derivative
+        b = b.masked_fill(zero, 1.0)
+    return torch.where(zero, at_zero, a / b)

@@ -28,6 +28,7 @@ from .block_stack import quiet
 from .credit import Credit, evaluate
 from .fitted_score import FittedScore
 from .law_checks import base_of
+from .remarks import why_biased
 from .sample_site import Site
 from .score_rule import require_score
 
@@ -153,7 +154,7 @@ def _compare(path: Tensor, score: Tensor, program: Program) -> Check:
     numbers = f"{off:.0%} ± {noise:.0%} (z = {z:.0f})" if off < 10 else f"a factor of {off:.0f}"
     if z > _CERTAIN and off > _SMALL:
         agrees: bool | None = False
-        why = program.why_biased()
+        why = why_biased(program)
         verdict = f"the path is off by {numbers}{why}; use by=gengs.FittedScore() or RLOO()."
     elif off + 2 * noise > _VAGUE:
         agrees = None

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ..numerics.once_differentiable import OnceDifferentiable
-from .fitted_score import Increments
+from .increments import Increments
 from .known_laws import score_of, stacked
 from .law_checks import base_of
 from .sample_site import ProgramWarning, Site, by_line, warn_once
@@ -271,4 +271,8 @@ def require_replicates(
     if costs and values.shape != costs[0].shape:
         raise ValueError(f"{expected}; earlier costs had {tuple(costs[0].shape)}.")
     if alone and any(site.baseline for site in scored):
-        raise ValueError(f"{expected}: RLOO needs at least two, REINFORCE() does with one.")
+        raise ValueError(
+            f"{expected}: RLOO compares at least two runs; leave the replicates' dimension of the "
+            "cost (cost.sum(-1), not cost.sum()), and take program.loss(cost).mean() afterwards; "
+            "for one run of the program, by=gengs.REINFORCE()."
+        )

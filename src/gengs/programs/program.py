@@ -58,11 +58,10 @@ from .law_checks import (
     require_domain,
     require_reverse_mode,
 )
-from .path_rule import warn_held
+from .remarks import require_draws, warn_of
 from .rules import Rule, Rules
 from .sample_patch import blocks_open, patch_laws, restore_laws
 from .sample_site import Plain, ProgramWarning, Site, warn_once, where, where_exactly
-from .score_rule import warn_boundary
 from .torch_mode import ProgramMode
 from .unseen import UnseenDraws
 
@@ -77,11 +76,11 @@ class Program:
     def __init__(
         self, by: Any, validate: bool, absorbing: bool, dim: int | None, check: bool
     ) -> None:
-        self._place = where()
+        self.place = where()
         self._auto = isinstance(by, str) and by == "auto"
         self._check = check or self._auto
         if self._auto:
-            by = decide(self._place)
+            by = decide(self.place)
             self._check = not isinstance(by, FittedScore)
         self.rules = Rules(by, absorbing)
         if check and any(rule.scored or not rule.exact for rule in self.rules):
@@ -235,7 +234,7 @@ class Program:
             cost: What the program cost in the end; may be left out where :meth:`cost` was called.
         """
         self._require_outermost("loss")
-        self._require_draws("loss")
+        require_draws(self, "loss")
         if cost is None and not self.costs:
             raise ValueError("program.loss expects a cost, as program.cost was never called.")
         if cost is not None:
@@ -243,6 +242,7 @@ class Program:
         parts = [*self.costs, *([cost] if cost is not None else [])]
         self._decide(sum(parts[1:], parts[0]))
         with quiet():
+            self.mode.stop()  # nothing more is noted, and nothing of ours passes through it
             alone = parts[0].numel() == 1  # one run of the program: nothing to share or compare
             value = self._credit(None if alone else len(parts[0])).loss(parts)
             self._finish(value, parts[-1])
@@ -258,13 +258,14 @@ class Program:
             x: Replicates first (or in the dimension ``dim`` of the block), of any shape.
         """
         self._require_outermost("mean")
-        self._require_draws("mean")
+        require_draws(self, "mean")
         if not isinstance(x, Tensor) or not x.dim():
             raise ValueError("program.mean expects a tensor whose first dimension is replicates.")
         which = self.dim if self.dim is not None and -x.dim() <= self.dim < x.dim() else 0
         x = x.movedim(which, 0)
         self._decide(x if x.dim() == 1 else x.flatten(1).sum(1))
         with quiet():
+            self.mode.stop()
             value = self._credit(len(x)).mean(x)
             self._finish(value, x)
         return value
@@ -278,7 +279,7 @@ class Program:
             cost: One number per replicate, at least twenty of them.
         """
         self._require_outermost("check")
-        self._require_draws("check")
+        require_draws(self, "check")
         if any(rule.scored or not rule.exact for rule in self.rules):
             raise TypeError(
                 "program.check compares the path with the score: open the block without `by`."
@@ -294,21 +295,7 @@ class Program:
         self._said = self._said or found.agrees is True
         return found
 
-    # -------------------------------------------------------------------------- what is said
-
-    def why_biased(self) -> str:
-        """Where the path may have gone wrong, as the rest of a sentence."""
-        feeding = sorted({site.place for site in self.report.feeding(self._sites)})
-        held = sorted({site.place for site in self._sites if site.held is not None})
-        cuts = self.report.places()
-        parts = []
-        if feeding:
-            parts.append(f"draws of 0 or 1 at {', '.join(feeding[:3])} feed later draws")
-        if held:
-            parts.append(f"counts at {', '.join(held[:3])} stand at an absorbing state")
-        if cuts:
-            parts.append(f"draws are {', '.join(cuts[:3])}")
-        return f": {'; '.join(parts)}" if parts else ""
+    # ------------------------------------------------------------------------- what follows
 
     def _credit(self, replicates: int | None) -> Credit:
         if replicates not in self._credits:
@@ -323,11 +310,11 @@ class Program:
             return
         self._check = False
         draws = frozenset((site.place, site.law) for site in self._sites)
-        if not (is_due(self._place, draws) if self._auto else is_first_call(self._place)):
+        if not (is_due(self.place, draws) if self._auto else is_first_call(self.place)):
             return
         found = self.check(cost)
         if self._auto:
-            rule = decide(self._place, found, draws)
+            rule = decide(self.place, found, draws)
             if rule.scored:
                 self.gate[0] = False
                 for site in self._sites:
@@ -335,58 +322,14 @@ class Program:
                         rule.mark(site)
                     site.fitted = rule.fitted
         elif not found.agrees:
-            warn_once(f"check: {found}", ProgramWarning, *self._place)
+            warn_once(f"check: {found}", ProgramWarning, *self.place)
 
     def _finish(self, value: Tensor, cost: Tensor) -> None:
-        """Nothing more is noted; say what is to be said."""
-        self.mode.stop()
+        """Say what is to be said."""
         if torch.is_grad_enabled() and not self._said:
             self._said = True
-            self._warn(cost)
+            warn_of(self, cost)
         self.report.after_backward(value, self._sites)
-
-    def _warn(self, cost: Tensor) -> None:
-        path = [site for site in self._sites if not site.scored]
-        warn_held(path)
-        warn_boundary(self._sites)
-        mode = self.mode
-        said = [*mode.lost.sentences(), *mode.by_hand.sentences(cost)]
-        feeding = self.report.feeding(path)
-        if feeding:
-            places = ", ".join(sorted({f"{s.place} ({s.law})" for s in feeding})[:4])
-            said.append(
-                f"{places}: a draw of 0 or 1, or a category, sets the parameters of later draws. "
-                "The path follows it along a straight line, which may be off by any amount; "
-                "program.check(cost) measures it, by=gengs.FittedScore() and by=gengs.RLOO() are "
-                "unbiased."
-            )
-        said += [
-            f"{place}: {name} was drawn inside an autograd.Function, whose own backward is taken "
-            "for its gradient; the block has no part in it."
-            for (name, place), inside in mode.ungraded.items()
-            if inside
-        ]
-        if mode.unseen is not None and (sentence := mode.unseen.sentence()) is not None:
-            said.append(sentence)
-        site = next(iter(self._sites), None)
-        file, line = (site.file, site.line) if site is not None else self._place
-        for sentence in said:
-            warn_once(sentence, ProgramWarning, file, line)
-
-    def _require_draws(self, name: str) -> None:
-        if self._sites:
-            return
-        reasons = [
-            *(f"{f} ran under torch.no_grad at {place}" for f, place in self.mode.ungraded),
-            *(f"a tensor that carries a gradient is {where}" for where in self.report.places()),
-            *(self.mode.unseen.found if self.mode.unseen is not None else []),
-        ]
-        why = f" ({'; '.join(reasons[:4])})" if reasons else ""
-        raise ValueError(
-            f"program.{name} found no draw in the block{why}: nothing called torch.poisson, "
-            "torch.binomial, torch.bernoulli, torch.multinomial or sample() with gradients "
-            "enabled (draws by numpy or random are not seen)."
-        )
 
     def _require_outermost(self, name: str) -> None:
         if self._around:

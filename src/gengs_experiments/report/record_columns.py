@@ -1,4 +1,4 @@
-"""The records of a run as columns of numbers, read line by line: a million lines are a few arrays.
+"""The numbers in a run's records, each over its steps.
 
 Records belong together that have the same ``kind`` and, where a run compares several, the same
 ``estimator``. Of each such series the last record is kept whole; of all others, the finite numbers
@@ -7,18 +7,16 @@ with their steps.
 
 __all__ = ["RecordColumns", "as_number", "read_records", "read_times"]
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .untrusted_files import record_batches
+from .untrusted_files import saved_records
 
 Array = NDArray[np.float64]
 Series = tuple[str, str]
@@ -31,29 +29,24 @@ class RecordColumns:
 
     last: dict[Series, Mapping[str, Any]] = field(default_factory=dict)
     """The last record of each."""
-    columns: dict[Series, dict[str, list[Array]]] = field(default_factory=dict)
-    """Parts ``(2, n)``, steps over values, of each number; an entry of a list has its place after
-    a slash."""
+    columns: dict[Series, dict[str, dict[float, float]]] = field(default_factory=dict)
+    """Each number by its steps; an entry of a list has its place after a slash."""
 
     def extend(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Put records behind the others."""
-        found: dict[Series, list[Mapping[str, Any]]] = defaultdict(list)
+        """Put records behind the others; the last word on a step counts."""
         for record in records:
-            found[str(record.get("kind", "")), str(record.get("estimator", ""))].append(record)
-        for series, rows in found.items():
-            self.last[series] = rows[-1]
-            columns = self.columns.setdefault(series, {})
-            steps = _floats([row.get("step") for row in rows])
-            for key in dict.fromkeys(chain.from_iterable(rows)):
-                if key not in ("kind", "estimator", "step"):
-                    for name, values in _numbers(key, [row.get(key) for row in rows]):
-                        part = np.stack([steps, values])
-                        kept = np.isfinite(part).all(0)
-                        if kept.any():
-                            columns.setdefault(name, []).append(part[:, kept])
+            series = str(record.get("kind", "")), str(record.get("estimator", ""))
+            self.last[series] = record
+            step = as_number(record.get("step"))
+            for key, value in record.items():
+                if step is not None and key not in ("kind", "estimator", "step"):
+                    for name, number in _numbers(key, value):
+                        if math.isfinite(number) and math.isfinite(step):
+                            column = self.columns.setdefault(series, {}).setdefault(name, {})
+                            column[step] = number
 
     def series(self, kind: str, estimator: str = "") -> dict[str, tuple[Array, Array]]:
-        """Steps, increasing, and values of each number of a series; the last word on a step counts.
+        """Steps, increasing, and values of each number of a series.
 
         Example:
             >>> records = RecordColumns()
@@ -63,11 +56,8 @@ class RecordColumns:
             [[1.0, 2.0], [3.0, 2.5]]
         """
         found = {}
-        for key, parts in self.columns.get((kind, estimator), {}).items():
-            steps, values = np.concatenate(parts, axis=1)
-            if not (np.diff(steps) > 0).all():
-                steps, last = np.unique(steps[::-1], return_index=True)
-                values = values[::-1][last]
+        for key, column in self.columns.get((kind, estimator), {}).items():
+            steps, values = np.array(sorted(column.items())).T
             found[key] = steps, values
         return found
 
@@ -75,8 +65,7 @@ class RecordColumns:
 def read_records(path: Path) -> RecordColumns:
     """The records in a file; none if there is no file."""
     records = RecordColumns()
-    for batch in record_batches(path):
-        records.extend(batch)
+    records.extend(saved_records(path))
     return records
 
 
@@ -87,7 +76,7 @@ def read_times(path: Path) -> tuple[float | None, dict[str, Any]]:
     """
     total, last = 0.0, None
     milliseconds: dict[str, Any] = {}
-    for line in chain.from_iterable(record_batches(path)):
+    for line in saved_records(path):
         if "estimator" in line:
             milliseconds[str(line["estimator"])] = line.get("milliseconds")
         value = as_number(line.get("seconds"))
@@ -107,18 +96,11 @@ def as_number(value: Any) -> float | None:
         return None
 
 
-def _numbers(key: str, column: list[Any]) -> Iterable[tuple[str, Array]]:
-    """The numbers of a column, and of each place of its lists."""
-    lists = [value for value in column if isinstance(value, list)]
-    yield key, _floats(column)
-    for place in range(max(map(len, lists), default=0)):
-        parts = [v[place] if isinstance(v, list) and place < len(v) else None for v in column]
-        yield f"{key}/{place}", _floats(parts)
-
-
-def _floats(column: list[Any]) -> Array:
-    """Numbers, and NaN for whatever else was written."""
-    with suppress(OverflowError):  # an integer of hundreds of digits
-        if {*map(type, column)} <= {int, float}:
-            return np.array(column, np.float64)
-    return np.array([as_number(value) for value in column], np.float64)
+def _numbers(key: str, value: Any) -> Iterator[tuple[str, float]]:
+    """The number, or those of a list with their places."""
+    if isinstance(value, list):
+        for place, item in enumerate(value):
+            if (number := as_number(item)) is not None:
+                yield f"{key}/{place}", number
+    elif (number := as_number(value)) is not None:
+        yield key, number

@@ -4,7 +4,7 @@ Only JSON and PNG are read. A file that is too large, damaged, or not what its n
 :class:`Unreadable` with one sentence; nothing in it is ever run.
 """
 
-__all__ = ["Picture", "Unreadable", "read_json", "read_picture", "record_batches"]
+__all__ = ["Picture", "Unreadable", "read_json", "read_picture", "saved_records"]
 
 import base64
 import struct
@@ -49,12 +49,12 @@ def read_json(path: Path) -> dict[str, Any]:
         raise Unreadable(f"{path.name} is damaged: {error}") from error
 
 
-def record_batches(path: Path) -> Iterator[list[dict[str, Any]]]:
-    """The records in a file, some thousands at a time; none if there is no file."""
+def saved_records(path: Path) -> Iterator[dict[str, Any]]:
+    """The records in a file; none if there is no file."""
     if path.exists():
         _check_size(path)
         try:
-            yield from JsonLines.batches(path)
+            yield from JsonLines.read(path)
         except ValueError as error:
             raise Unreadable(f"{path.name} is damaged: {error}") from error
 

@@ -12,15 +12,11 @@ __all__ = ["JsonLines", "dumps", "loads", "write_json"]
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from .atomic import why, write_atomically
 from .sanitise import CONTROLS
-
-_BATCH_BYTES = 2**18
 
 
 def dumps(record: Mapping[str, Any], indent: int | None = None) -> str:
@@ -118,37 +114,16 @@ class JsonLines:
     @staticmethod
     def read(path: Path) -> Iterator[dict[str, Any]]:
         """The records of a file that a process may be writing."""
-        return chain.from_iterable(JsonLines.batches(path))
-
-    @staticmethod
-    def batches(path: Path) -> Iterator[list[dict[str, Any]]]:
-        """The same, some thousands at a time."""
-        done = 0
         with path.open("rb") as file:
-            while lines := file.readlines(_BATCH_BYTES):
-                whole = lines if lines[-1].endswith(b"\n") else lines[:-1]
-                yield _at_once(whole) or [
-                    _one(line, f"line {number} of {path}")
-                    for number, line in enumerate(whole, done + 1)
-                ]
-                done += len(whole)
+            for number, line in enumerate(file, 1):
+                if line.endswith(b"\n"):
+                    try:
+                        yield loads(line)
+                    except ValueError as error:
+                        raise ValueError(
+                            f"line {number} of {path} is no record: {error}"
+                        ) from error
 
     @property
     def _size(self) -> int:
         return self._ends[-1] if self._ends else 0
-
-
-def _at_once(lines: list[bytes]) -> list[dict[str, Any]]:
-    """Lines parsed as one array, in half of the time; nothing where each has to be looked at."""
-    with suppress(ValueError, RecursionError):
-        records = json.loads(b"[%b]" % b",".join(lines))
-        if len(records) == len(lines) and all(isinstance(one, dict) for one in records):
-            return records
-    return []
-
-
-def _one(line: bytes, where: str) -> dict[str, Any]:
-    try:
-        return loads(line)
-    except ValueError as error:
-        raise ValueError(f"{where} is not a record: {error}") from error

@@ -4,9 +4,10 @@
 it says how documents were split into words, so that later ones are split the same way.
 
 The table (``.csv``) has a row for each document: its number, its line, its name, how many of its
-words the model knows, its strongest topics (those that rise above the others; a text
-without a theme has none), and its intensity, or proportion, of each topic. The array (``.npy``) has
-these alone. What the documents use topics for is noted on the way (:mod:`.topic_use`).
+words the model knows, its strongest topics (those that rise above the others; a text without a
+known word has none), by how many deviations the first of them rises (little in a text of no
+theme), and its intensity, or proportion, of each topic. The array (``.npy``) has these alone. What
+the documents use topics for is noted on the way (:mod:`.topic_use`).
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ def write_mixtures(
         raw = stack.enter_context(tempfile.TemporaryFile(dir=folder)) if array else None
         if lines is not None:
             names = (f"topic{k}" for k in range(topics))
-            lines.writerow(["document", "line", "name", "words", "strongest", *names])
+            lines.writerow(["document", "line", "name", "words", "strongest", "strength", *names])
         for labels, counts in batches:
             found = torch.from_numpy(model.transform(counts))  # (B, K)
             values = model.proportions(counts) if kind == "proportions" else found.numpy()
@@ -208,4 +209,5 @@ def _rows(
     for k, (label, risen, row) in enumerate(zip(labels, strongest, values, strict=True)):
         name = spreadsheet_cell(label.name.encode("utf-8", "replace").decode())
         first = " ".join(str(topic) for topic, _ in risen)
-        yield [before + k + 1, label.line, name, f"{words[k]:g}", first, *(f"{v:.4g}" for v in row)]
+        facts = [f"{words[k]:g}", first, f"{risen[0][1]:.3g}" if risen else ""]
+        yield [before + k + 1, label.line, name, *facts, *(f"{v:.4g}" for v in row)]

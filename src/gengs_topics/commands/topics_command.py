@@ -20,9 +20,9 @@ class TopicsFit:
     """Find the topics of your own documents; leaves a page, the topics, and the model."""
 
     corpus: CorpusArgument
-    """A folder of .txt files, each a document; a file of documents: .txt (one a line), .jsonl,
-    .csv, .tsv, each perhaps with .gz; counts: .npz (scipy.sparse) or .feat; or "sample", the
-    embedded one."""
+    """A folder of .txt (or .md, .rst) files, each a document; a file of documents: .txt (one a
+    line), .jsonl, .csv, .tsv, each perhaps with .gz; counts: .npz (scipy.sparse) or .feat; or
+    "sample", the embedded one."""
     out: Out = Path("runs/topics-fit")
     """The folder to write."""
     config: FitConfig = field(default_factory=FitConfig)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from gengs import __version__
 from gengs_experiments.runs.sanitise import on_page
 
+from ..model.word_ranking import telling_words
 from .topic_use import TopicUse, passage
 
 _MENTIONED = 5  # topics in the sentence at the top
@@ -58,6 +59,7 @@ def render_page(
         about=in_a_sentence(found["topics"], use),
         use=use,
         shares=use.shares().tolist(),
+        telling=[min(10, telling_words(topic["weights"])) for topic in found["topics"]],
         passage=passage,
         version=__version__,
         **found,
@@ -68,18 +70,31 @@ def render_page(
 def in_a_sentence(topics: list[dict[str, Any]], use: TopicUse) -> str:
     """What the documents are about: the topics that most of them have as their strongest.
 
-    Those whose words do not belong together are no answer.
+    Those whose words do not belong together are no answer, and uncertain ones only if no other is.
     """
     order = sorted(range(len(topics)), key=lambda k: -int(use.documents[k]))
-    clear = [k for k in order if use.documents[k] and not topics[k]["note"]][:_MENTIONED]
-    if not clear:
+    used = [k for k in order if use.documents[k]]
+    clear = [k for k in used if not topics[k]["note"]][:_MENTIONED]
+    named = clear or [k for k in used if topics[k]["note"] == "uncertain"][:_MENTIONED]
+    if not named:
         return "No topic of these documents is clear."
-    parts = [
-        f"{', '.join(topics[k]['label'])} ({use.documents[k] / use.done:.0%})".replace("%", " %")
-        for k in clear
-    ]
-    listed = "; ".join(parts)
-    return f"These {use.done:,} documents are mostly about {listed}."
+    parts = [f"{', '.join(topics[k]['label'])} ({_percent(k, use)})" for k in named]
+    if not clear:
+        begin = "are too few to be sure of their topics: perhaps"
+    elif 2 * use.documents[clear].sum() < use.done:
+        begin = "are about many things, most often"
+    else:
+        begin = "are mostly about"
+    others = [k for k in used if k not in named]
+    rest = f"; and {len(others)} other topics ({_percent(others, use)})" if others else ""
+    said = f"These {use.done:,} documents {begin} {'; '.join(parts)}{rest}."
+    return said.replace("1 other topics", "1 other topic")
+
+
+def _percent(topics: int | list[int], use: TopicUse) -> str:
+    """The share of documents that have one of these topics as their strongest."""
+    share = use.documents[topics].sum() / use.done
+    return f"{share:.0%}".replace("%", "\N{NO-BREAK SPACE}%")
 
 
 class CurveDrawing(NamedTuple):

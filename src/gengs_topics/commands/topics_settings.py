@@ -41,8 +41,9 @@ class FitConfig:
     ...), none, or those in a file."""
     least_letters: int = 3
     """Leave out shorter words, but in scripts without spaces."""
-    min_df: float = 5
-    """Keep words of at least this many documents; below 1, of this share of them."""
+    min_df: float | None = None
+    """Keep words of at least this many documents; below 1, of this share of them. By default 5; of
+    fewer than 100 documents, a twentieth of them, but at least 2."""
     max_df: float | None = None
     """Keep words of at most this many documents; up to 1, of this share of them. By default half of
     them, and of more if the word is not spread evenly."""

@@ -72,6 +72,8 @@ def _print(topics: list[dict[str, Any]], hierarchy: list[dict[str, Any]]) -> Non
     from rich.text import Text
     from rich.tree import Tree
 
+    from ..model.word_ranking import telling_words
+
     def grow(tree: Tree, node: dict[str, Any]) -> None:
         leaf = "topic" in node
         words = topics[node["topic"]]["words"] if leaf else node["words"]
@@ -91,7 +93,7 @@ def _print(topics: list[dict[str, Any]], hierarchy: list[dict[str, Any]]) -> Non
     active = {k: topic for k, topic in numbered.items() if topic["note"] != "inactive"} or numbered
     for number, topic in active.items():
         # a Text is not markup, whatever the words hold
-        words = Text(printable(", ".join(topic["words"])))
+        words = Text(printable(", ".join(topic["words"][: telling_words(topic["weights"])])))
         if topic["note"]:
             words = Text(f"{topic['note']}: ", style="italic") + words
         share, coherence = f"{100 * topic['share']:.1f} %", f"{topic['coherence']:.2f}"

@@ -14,13 +14,16 @@ Measured once training is done, on documents that the model was trained on:
 - its *share* is its part of what tells documents apart, :math:`\sigma_k^2 \rho_k^2` over the sum of
   these: the variance of the words' logits that is due to it;
 - its *coherence* is the NPMI of its first ten words, counted in whole documents, fewer where fewer
-  tell something of it (:mod:`.word_ranking`), and *chance* that of other words as frequent.
+  surely tell something of it (:mod:`.word_ranking`), and *chance* that of other words as frequent.
 
 A topic is **inactive** if it hardly moves (the variance of its posterior means is below a hundredth
 of the prior's, the usual criterion of active units) or hardly matters (its share is less than a
 quarter of an even one), and **incoherent** if its coherence is less than 0.08 above chance (good
-topics of 20 Newsgroups have 0.1 and more, of short texts 0.2 and more, fillers 0.05). ``fit`` sorts
-topics by share, so that the first are those that matter.
+topics of 20 Newsgroups have 0.1 and more, of short texts 0.2 and more, fillers 0.05). It is
+**uncertain** if not even two words surely tell something of it, because it has too few documents:
+of a hundred texts of noise all topics are, and so are small topics of real ones. The coherence of
+these is of the words that probably tell something. ``fit`` sorts topics by share, so that the first
+are those that matter.
 
 A latent is **idle** if the variance of its posterior means is below a tenth of the prior's, and of
 the largest of all latents. What it says of new short documents is not worth its divergence from
@@ -54,7 +57,7 @@ from .document_weights import SHORT, typical_length
 from .topic_network import TopicNetwork
 from .topic_start import FEW
 from .varimax import document_rotations
-from .word_ranking import rank_words
+from .word_ranking import PROBABLY, rank_words
 
 _DOCUMENTS = 20_000
 """At most so many are looked at, spread evenly over the corpus."""
@@ -114,7 +117,13 @@ def measure_activity(
     if not sort and bool(network.relevance.isfinite().all()):  # a few documents move lists a little
         scores = network.relevance.cpu().lerp(scores.float(), len(rows) / (len(rows) + _MEMORY))
     network.relevance.copy_(scores)
-    words = _first(network.relevance)
+    perhaps = _first(network.relevance, PROBABLY)
+    words = [
+        row if sure else other
+        for row, other, sure in zip(
+            _first(network.relevance), perhaps, _is_sure(network).tolist(), strict=True
+        )
+    ]
     network.coherence.copy_(torch.from_numpy(npmi(words, documents)))
     network.chance.copy_(torch.from_numpy(npmi_by_chance(words, documents)))
     if sort:
@@ -144,13 +153,14 @@ def _scores(means: Tensor, documents: Any) -> Tensor:
     return torch.from_numpy(rank_words((means - _usual(means)).cpu().numpy(), documents))
 
 
-def _first(scores: Tensor) -> list[list[int]]:
+def _first(scores: Tensor, least: float = 0.0) -> list[list[int]]:
     """The first words of each topic, by columns; only those that tell something of it.
 
-    A theme may have fewer than ten words: others are never seen with them.
+    A theme may have fewer than ten words: others are never seen with them. Above zero, words
+    surely tell something; above :data:`.PROBABLY`, probably.
     """
     values, columns = scores.topk(min(_WORDS, scores.shape[1]), -1)
-    return [row[value > 0].tolist() for row, value in zip(columns, values, strict=True)]
+    return [row[value > least].tolist() for row, value in zip(columns, values, strict=True)]
 
 
 def _split_coherence(means: Tensor, documents: Any) -> float:
@@ -195,14 +205,21 @@ def strengths(network: TopicNetwork, intensities: Tensor, lengths: Tensor | None
 
 
 def notes(network: TopicNetwork) -> list[str]:
-    """What to know of each topic: inactive, incoherent, or nothing."""
+    """What to know of each topic: inactive, uncertain, incoherent, or nothing."""
     still = network.deviation.square() < _LEAST_VARIANCE * network.decoder.scale**2
     inactive = still | (shares(network) < _LEAST_SHARE / len(still))
     loose = network.coherence - network.chance < _LEAST_MARGIN
+    facts = zip(inactive.tolist(), _is_sure(network).tolist(), loose.tolist(), strict=True)
     return [
-        "inactive" if idle else "incoherent" if vague else ""
-        for idle, vague in zip(inactive.tolist(), loose.tolist(), strict=True)
+        "inactive" if idle else "uncertain" if not sure else "incoherent" if vague else ""
+        for idle, sure, vague in facts
     ]
+
+
+def _is_sure(network: TopicNetwork) -> Tensor:
+    """Whether at least two words surely tell something of each topic, or none was ranked yet."""
+    scores = network.relevance
+    return (scores.isnan() | (scores > 0)).sum(-1) >= min(2, scores.shape[1])
 
 
 def proportions_of(

@@ -17,6 +17,7 @@ import torch
 
 from .topic_activity import notes, shares
 from .topic_network import TopicNetwork
+from .word_ranking import PROBABLY
 
 _TELLING, _NAMED_BY = 25, 3
 
@@ -33,7 +34,7 @@ class Topic(NamedTuple):
     coherence: float
     """NPMI of the first ten words that tell something, in whole documents; NaN before training."""
     note: str
-    """``"inactive"``, ``"incoherent"``, or nothing."""
+    """``"inactive"``, ``"uncertain"``, ``"incoherent"``, or nothing (:mod:`.topic_activity`)."""
     label: tuple[str, ...]
     """Three words to call the topic by: of those that tell most of it, the most frequent ones."""
 
@@ -67,12 +68,16 @@ def _labels(model: TopicNetwork) -> list[list[int]]:
     """The columns of the words to call each topic by.
 
     The words that tell most of a topic are often boilerplate that occurs once in each of its
-    documents. Of 25, those are taken whose probability the topic raises most.
+    documents. Of 25, those are taken whose probability the topic raises most. Where fewer than
+    three surely tell something, those that probably do are taken, too.
     """
     scores = model.word_scores()
     first = scores.topk(min(_TELLING, scores.shape[1]), -1)
     gains = model.gains().gather(-1, first.indices)
-    gains = gains.where((first.values > 0) | (first.values == first.values[:, :1]), -torch.inf)
+    sure = first.values > 0
+    few = sure.sum(-1, keepdim=True) < _NAMED_BY
+    telling = sure | (few & (first.values > PROBABLY)) | (first.values == first.values[:, :1])
+    gains = gains.where(telling, -torch.inf)
     best = gains.topk(min(_NAMED_BY, gains.shape[1]), -1)
     rows = first.indices.gather(-1, best.indices)
     return [

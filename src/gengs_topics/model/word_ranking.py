@@ -46,8 +46,9 @@ References:
     | al., 2019), https://arxiv.org/abs/1903.12542
 """
 
-__all__ = ["coherent_first", "rank_words"]
+__all__ = ["PROBABLY", "coherent_first", "rank_words", "telling_words"]
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,8 @@ import numpy as np
 from ..metrics import CoOccurrence, npmi_of_pairs
 
 _CAUTION = 2.0
+PROBABLY = 1.0 - _CAUTION
+"""Above this score, a word is more frequent in the topic by at least one standard error."""
 _TELLING, _FIRST, _FEWER = 25, 10, 5
 
 
@@ -102,6 +105,11 @@ def coherent_first(scores: Any, documents: Any) -> Any:
     ordered = np.array(scores)
     np.put_along_axis(ordered, words, np.where(left | (telling <= 0), telling, behind), 1)
     return ordered
+
+
+def telling_words(scores: Sequence[float]) -> int:
+    """How many words of a list, the best first, probably tell something; of its first, say so."""
+    return max(1, sum(score > PROBABLY for score in scores))
 
 
 def _part(share: Any, usual: Any) -> Any:

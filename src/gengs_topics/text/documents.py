@@ -4,8 +4,9 @@
 ``.txt``                 one document a line; an empty line is an empty document
 ``.jsonl``, ``.ndjson``  one JSON object a line, the text in a named field, or a list of words
 ``.csv``, ``.tsv``       a header, then one document a row, the text in a named column
-a folder                 each ``.txt`` file in it or below it is a document, called like
-                         the file, in the order of their names; hidden ones are left out
+a folder                 each ``.txt`` file in it or below it is a document, called like the
+                         file, in the order of their names; hidden ones are left out; without
+                         any, each ``.md`` or ``.rst`` file
 =======================  ===========================================================
 
 Each file may be compressed (``.gz``). What cannot be read is an error with the line's number.
@@ -29,6 +30,7 @@ from gengs_experiments.runs.config import nearest
 
 LONGEST = 1 << 24
 _ESCAPED = re.compile("[\udc80-\udcff]")  # what surrogateescape makes of a byte
+_MARKED = (".md", ".rst")  # each is a document of a folder that has none of the plain ones
 _PLAIN, _JSON, _TABLE = (".txt", ".text"), (".jsonl", ".ndjson"), (".csv", ".tsv")
 
 
@@ -55,10 +57,15 @@ class TextFile:
     def __post_init__(self) -> None:
         if self.path.is_dir():
             if next(text_files(self.path), None) is None:
-                raise ValueError(f"expected .txt files in the folder {self.path}, but it has none.")
+                others = sorted({path.suffix for path in self.path.iterdir() if path.is_file()})
+                found = f" but {', '.join(filter(None, others))}" if any(others) else ""
+                raise ValueError(
+                    f"expected .txt, .md or .rst files in the folder {self.path}, but it has "
+                    f"none{found}."
+                )
         elif _suffix(self.path) not in (known := (*_PLAIN, *_JSON, *_TABLE)):
             raise ValueError(
-                f"expected a folder of .txt files, or a file that ends in {', '.join(known)} "
+                f"expected a folder of text files, or a file that ends in {', '.join(known)} "
                 f"(perhaps with .gz), but got {self.path}."
             )
 
@@ -200,13 +207,26 @@ def numbered_lines(
 
 
 def text_files(folder: Path) -> Iterator[Path]:
-    """The text files in a folder and below it, in the order of their names; no hidden ones."""
+    """The text files in a folder and below it, in the order of their names; no hidden ones.
+
+    Markdown and reStructuredText are notes beside plain text, and documents where there is none.
+    """
+    found = _files(folder, _PLAIN)
+    first = next(found, None)
+    if first is None:
+        found = _files(folder, _MARKED)
+    else:
+        yield first
+    yield from found
+
+
+def _files(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
     for path in sorted(folder.iterdir(), key=lambda path: path.name):
         if path.name.startswith("."):
             continue
         if path.is_dir() and not path.is_symlink():
-            yield from text_files(path)
-        elif _suffix(path) in _PLAIN and path.is_file():
+            yield from _files(path, suffixes)
+        elif _suffix(path) in suffixes and path.is_file():
             yield path
 
 

@@ -22,7 +22,7 @@ __all__ = ["choose_vocabulary"]
 
 from collections import Counter
 from collections.abc import Iterable, Set
-from math import exp
+from math import ceil, exp
 
 _COMMON = 0.5
 _EVEN = 0.8
@@ -32,7 +32,7 @@ def choose_vocabulary(
     documents: Iterable[Iterable[str]],
     stop_words: Set[str] = frozenset(),
     *,
-    min_df: float = 5,
+    min_df: float | None = None,
     max_df: float | None = None,
     size: int = 10_000,
     prune_at: int = 2_000_000,
@@ -42,7 +42,8 @@ def choose_vocabulary(
     Args:
         documents: The words of each document; one pass is made.
         stop_words: Words to leave out.
-        min_df: Keep words of at least this many documents; below 1, of this share of them.
+        min_df: Keep words of at least this many documents; below 1, of this share of them. By
+            default 5; of fewer than 100 documents, a twentieth of them, but at least 2.
         max_df: Keep words of at most this many documents; up to 1, of this share of them. By
             default a half, and of more than these what is not spread evenly.
         size: Keep at most this many words: those of the most documents.
@@ -74,6 +75,8 @@ def choose_vocabulary(
             occurrences = Counter({word: occurrences[word] for word in frequency})
     if not total:
         raise ValueError("expected documents, but there are none.")
+    if min_df is None:
+        min_df = min(5, max(2, ceil(total / 20)))
     least = min_df * total if min_df < 1 else min_df
     share = _COMMON if max_df is None else max_df
     greatest = share * total if share <= 1 else share
@@ -90,6 +93,8 @@ def choose_vocabulary(
         reason = f"the {total} documents have no words"
     elif not rest:
         reason = f"all {len(frequency)} words are stop words"
+    elif total == 1:
+        reason = "there is one document, and no other to tell it from"
     else:
         rare = sum(n < least for n in rest.values())
         reason = (

@@ -153,7 +153,7 @@ def test_auto_takes_the_path_or_the_fitted_score_and_says_so(capsys):
         by = gengs.FittedScore()
         t = parameter()
         with differentiable(by=by) as program:
-            cost = simulate(t, 20_000)
+            cost = simulate(t, 5000)
         (exact,) = torch.autograd.grad(program.loss(cost).mean(), t)
         assert abs(torch.stack(found).mean() / exact - 1) < 0.1
 

@@ -38,10 +38,10 @@ def test_bounds_are_those_of_all_outcomes():
     model = tiny(gengs.MidCDF())
     elbo, likelihood = (x.detach() for x in enumerated(model))
     torch.manual_seed(0)
-    found = torch.stack([model.negative_elbo(IMAGES, 500) for _ in range(20)])
+    found = torch.stack([model.negative_elbo(IMAGES, 200) for _ in range(20)])
     # twenty means: 4.9 standard errors are a false alarm of 1e-4 for t with 19 degrees of freedom
     assert ((found.mean(0) - elbo).abs() < 4.9 * found.std(0) / 20**0.5).all()
-    torch.testing.assert_close(model.log_likelihood(IMAGES, 20_000), likelihood, atol=0.02, rtol=0)
+    torch.testing.assert_close(model.log_likelihood(IMAGES, 4000), likelihood, atol=0.02, rtol=0)
 
 
 def test_the_swap_rules_gradient_reaches_the_encoder():
@@ -49,10 +49,13 @@ def test_the_swap_rules_gradient_reaches_the_encoder():
     weight = model.encoder[-1].weight
     exact = torch.autograd.grad(enumerated(model)[0].sum(), weight)[0]
     torch.manual_seed(0)
-    many = [torch.autograd.grad(model.loss(IMAGES).sum(), weight)[0] for _ in range(400)]
-    found = torch.stack(many)
-    error = found.std(0) / len(many) ** 0.5
-    assert ((found.mean(0) - exact).abs() <= 5 * error).all()  # 32 numbers: false alarm 2e-5
+    many = IMAGES.repeat(50, 1)
+    groups = [torch.autograd.grad(model.loss(many).sum() / 50, weight)[0] for _ in range(20)]
+    found = torch.stack(groups)
+    error = found.std(0) / 20**0.5
+    # 32 numbers, 6.5 standard errors of t with 19 degrees of freedom: a false alarm of 1e-4
+    assert ((found.mean(0) - exact).abs() <= 6.5 * error).all()
+    assert (error < 0.05 * exact.abs().max()).all()  # what it would notice
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Records read in batches are the records read one by one, whatever they hold."""
+"""The numbers of records, whatever they hold."""
 
 import json
 import random
@@ -6,7 +6,7 @@ import random
 import pytest
 
 from gengs_experiments.report.record_columns import read_records
-from gengs_experiments.report.untrusted_files import Unreadable, record_batches
+from gengs_experiments.report.untrusted_files import Unreadable, saved_records
 
 ODD = ["text", None, True, [1.0, 2, "x"], {}, 10**400, -(2**70)]
 
@@ -51,7 +51,7 @@ def plainly(given):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_batches_are_what_single_records_are(seed, tmp_path):
+def test_columns_are_the_last_word_on_each_step(seed, tmp_path):
     given = records(seed)
     path = tmp_path / "records.jsonl"
     path.write_text("".join(json.dumps(record) + "\n" for record in given))
@@ -70,11 +70,11 @@ def test_torn_and_damaged_lines(tmp_path):
     path = tmp_path / "records.jsonl"
     lines = [f'{{"kind": "train", "step": {k}, "loss": 1.5}}\n' for k in range(20_000)]
     path.write_text("".join(lines) + '{"kind": "tra')
-    assert sum(map(len, record_batches(path))) == 20_000
+    assert len(list(saved_records(path))) == 20_000
     path.write_text("".join(lines) + '{"kind": "train", "step": 20000, "loss": NaN}\n')
     steps, _ = read_records(path).series("train")["loss"]
     assert len(steps) == 20_000  # the last is no number
     for wrong in ("{}, {}\n", "[]\n", "{\n", '"x": 1}\n'):
         path.write_text("".join(lines) + wrong)
         with pytest.raises(Unreadable, match="line 20001"):
-            list(record_batches(path))
+            list(saved_records(path))
