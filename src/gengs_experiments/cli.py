@@ -140,13 +140,22 @@ def _run(arguments: list[str] | None) -> int:
         return 0
     words = 2 if " ".join(arguments[:2]) in COMMANDS else 1
     name, rest = " ".join(arguments[:words]), arguments[words:]
-    if name == "topics":
-        return _say(
-            "expected topics fit, topics apply or topics show; a Poisson topic model on a "
-            "published corpus is trained by gengs nvpdef.",
-            0 if rest[:1] in (["-h"], ["--help"]) else 2,
-        )
     options = (tyro.conf.OmitArgPrefixes,)
+    if name == "topics":
+        if rest[:1] not in (["-h"], ["--help"]):
+            return _say(
+                "expected topics fit, topics apply or topics show; a Poisson topic model on a "
+                "published corpus is trained by gengs nvpdef.",
+                2,
+            )
+        parts = {word.partition(" ")[2]: word for word in COMMANDS if word.startswith("topics ")}
+        tyro.extras.subcommand_cli_from_dict(
+            {part: _command(word) for part, word in parts.items()},
+            prog="gengs topics",
+            description="Topics in your own text.",
+            args=rest,
+            config=options,
+        )
     if name not in COMMANDS:  # help, or a mistake
         kinds = {name: _command(name) for name in COMMANDS}
         about = "Backpropagate through any discrete distribution."
