@@ -63,8 +63,8 @@ def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:
         networks = mlp_pair(config.network, images.pixels, config.latents, 2)
         model = GaussianVAE(*networks, config.latents, config.gaussian_draws)
     else:
-        estimator = parse_estimator(config.estimator_used)
-        schedules = anneal([(config.estimator_used, estimator)], config.temperature, steps)
+        estimator = parse_estimator(config.estimator)
+        schedules = anneal([(config.estimator, estimator)], config.temperature, steps)
         model = _model(config, estimator, images.pixels)
     usual = 0 if config.is_gaussian or config.posterior != "tilted" else steps // 4
     schedules |= warm_up(model, usual if config.kl_warm_up is None else config.kl_warm_up)

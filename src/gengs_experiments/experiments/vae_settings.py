@@ -73,6 +73,12 @@ class VaeConfig:
     seed: int = 0
     """Of weights, order of the images, and draws."""
 
+    def __post_init__(self) -> None:
+        """Subsets have no antithetic pair: what a run records is what it does."""
+        usual = type(self).__dataclass_fields__["estimator"].default
+        if self.is_subset and self.estimator == usual:
+            object.__setattr__(self, "estimator", "MidCDF(2)")
+
     @property
     def is_gaussian(self) -> bool:
         """Whether this is the reference model."""
@@ -82,12 +88,6 @@ class VaeConfig:
     def is_subset(self) -> bool:
         """Whether latents are groups of elements."""
         return self.prior.strip().lower().startswith("subset")
-
-    @property
-    def estimator_used(self) -> str:
-        """The estimator; where it is left out, one that the prior's draws allow."""
-        usual = type(self).__dataclass_fields__["estimator"].default
-        return "MidCDF(2)" if self.is_subset and self.estimator == usual else self.estimator
 
     def check(self) -> None:
         """Numbers out of range, by the names of their options."""
