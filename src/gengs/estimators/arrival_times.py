@@ -54,7 +54,7 @@ class ArrivalTimes(Pathwise):
             number, or a :class:`~gengs.temperature.Schedule`, read at each call.
         kind: The soft step, ``"cubic"`` or ``"sigmoid"``.
         samples: The number of draws.
-        arrivals: How many arrivals are drawn for each count. ``None`` (the default) looks at the
+        arrivals: How many arrivals are drawn for each count. ``None`` (the default) reads the
             largest rate, which waits for a GPU; under ``torch.compile`` and ``vmap`` give a number.
     """
 

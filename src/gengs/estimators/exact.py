@@ -33,7 +33,7 @@ class Exact(Estimator):
     """The exact expectation and gradient, by summing over every joint outcome.
 
     Args:
-        tolerance: How much mass of a law with infinitely many values may lie outside the atoms.
+        tolerance: How much mass of an infinite distribution may lie outside the atoms.
     """
 
     paper_name = "Exact"

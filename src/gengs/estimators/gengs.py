@@ -7,10 +7,10 @@ Approximates :math:`\nabla_\theta E_{z \sim q_\theta}[f(z)]` with the pathwise g
     y = \mathrm{softmax}\big((\log \pi_\theta + g) / \tau\big), \qquad
     \mathcal{T}(y) = \sum_k y_k c_k
 
-of a law on finitely many atoms. It needs a cost that is differentiable, and defined between the
-atoms. It is biased: it differentiates the relaxed expectation, exact only as :math:`\tau \to 0`,
-where its variance grows without bound. For Poisson(3) and :math:`f = (z - 2.6)^2` the bias is
--22 % at :math:`\tau = 0.5`.
+of a distribution on finitely many atoms. It needs a cost that is differentiable, and defined
+between the atoms. It is biased: it differentiates the relaxed expectation, exact only as
+:math:`\tau \to 0`, where its variance grows without bound. For Poisson(3) and
+:math:`f = (z - 2.6)^2` the bias is -22 % at :math:`\tau = 0.5`.
 
 The paper's variants are choices of the distribution and of one switch:
 

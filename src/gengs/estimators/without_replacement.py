@@ -5,10 +5,10 @@ many to list, yet :math:`k` distinct ones can be drawn without ever listing them
 
 *Stochastic beam search* (:func:`sample_without_replacement`). Perturb the log-probability of every
 outcome with Gumbel noise; the :math:`k` largest are :math:`k` draws without replacement, in order.
-The outcomes that share a prefix have a largest perturbed value :math:`G`, whose law is known from
-the prefix's probability alone, so the search keeps :math:`k` prefixes and extends them factor by
-factor. Given :math:`G`, one child inherits it, child :math:`a` with probability :math:`\pi_a`, and
-the others lie below:
+The outcomes that share a prefix have a largest perturbed value :math:`G`, whose distribution is
+known from the prefix's probability alone, so the search keeps :math:`k` prefixes and extends them
+factor by factor. Given :math:`G`, one child inherits it, child :math:`a` with probability
+:math:`\pi_a`, and the others lie below:
 
 .. math:: G_i = -\log\big(e^{-G} + E_i / q_i\big), \qquad E_i \sim \mathrm{Exp}(1)
 

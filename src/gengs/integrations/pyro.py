@@ -5,7 +5,8 @@ module a guide's discrete draw is differentiable instead, so that SVI takes the 
 
 - :class:`MidCDFLaw` draws exactly and moves the draw by the mid-CDF gradient, or by that of another
   estimator (:func:`gengs.rsample`);
-- :class:`Finite` and :func:`truncate` make laws on finitely many atoms, for models and guides.
+- :class:`Finite` and :func:`truncate` make distributions on finitely many atoms, for models and
+  guides.
 
 **Use** ``TraceMeanField_ELBO``. The bound is
 
@@ -113,8 +114,8 @@ class MidCDFLaw(TorchDistribution):
     """A discrete distribution whose exact draws move with its parameters.
 
     Args:
-        law: Any discrete law, as for :func:`gengs.rsample`: a count family, a multinomial, one of
-            Pyro's compound laws, a :class:`Finite`, or any law that can be truncated to one.
+        law: Any discrete distribution, as for :func:`gengs.rsample`: a count family, a multinomial,
+            one of Pyro's compound laws, a :class:`Finite`, or any that can be truncated to one.
         validate_args: Whether to check values; on by default.
         by: Whose gradient, as for :func:`gengs.rsample`; ``MidCDF()`` by default.
 

@@ -67,8 +67,8 @@ def measure(
     Args:
         cost: As for :meth:`~gengs.Estimator.expect`. Unless ``vectorise=False``, it must also take
             values with further batch dimensions in front, as replicates run side by side.
-        q: The law, built from tensors that require a gradient. All leaves it was built from are
-            the parameters; the gradient is that of the sum over the batch.
+        q: The distribution, built from tensors that require a gradient. All leaves it was built
+            from are the parameters; the gradient is that of the sum over the batch.
         estimators: The estimators, in training mode; copies are measured, they stay as they are.
         gradients: The number of independent gradients per estimator.
         exact: The exact gradient, where you know it: flattened over the parameters.

@@ -72,7 +72,7 @@ class Spec:
 
 
 class Law(PMF):
-    """The record of one distribution object; a room subclasses it.
+    """What gengs knows of a distribution. Subclass it and :func:`register` it for your own.
 
     Args:
         q: The distribution, without ``Independent`` around it.

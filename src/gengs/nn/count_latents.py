@@ -1,6 +1,7 @@
 r"""The latent counts of a model: their prior, and the posterior of an encoder's output.
 
-**Posteriors.** The prior :math:`p` is a count law, such as Poisson(2). The posterior :math:`q` is
+**Posteriors.** The prior :math:`p` is a distribution of counts, such as Poisson(2). The
+posterior :math:`q` is
 
 - *explicit*: a distribution of the prior's family, whose parameter is the raw number:
 
@@ -32,8 +33,8 @@ prior, single atoms, and what is between, and learns fastest.
 
 All distributions are in ``float32`` or wider, whatever the networks are in.
 
-**A prior that is learned** is a module whose ``forward()`` gives the law: a law keeps what its
-parameters were when it was made, a module makes a new one at each step.
+**A prior that is learned** is a module whose ``forward()`` gives the distribution: a distribution
+keeps what its parameters were when it was made, a module makes a new one at each step.
 
     >>> class LearnedPoisson(nn.Module):
     ...     def __init__(self) -> None:
@@ -45,10 +46,10 @@ parameters were when it was made, a module makes a new one at each step.
     >>> q, p = CountLatents(LearnedPoisson(), level=12)(torch.randn(5, 3).clamp(-1, 1))
     >>> torch.distributions.kl_divergence(q, p).sum().backward()
 
-**Truncation.** With a ``level`` n both laws live on the atoms 0 ... n - 1 with the tails lumped,
+**Truncation.** With a ``level`` n both live on the atoms 0 ... n - 1 with the tails lumped,
 and the divergence is the categorical one. With a ``mass`` (the paper's NP) the window follows the
 posteriors of each batch while training; there is no one model on finitely many atoms behind that,
-so evaluation takes the whole laws. With neither, both laws stay whole everywhere, and the
+so evaluation takes them whole. With neither, both stay whole everywhere, and the
 divergence is the family's closed form.
 """
 

@@ -50,8 +50,8 @@ class Relaxed(Distribution):
     Args:
         temperature: :math:`\tau > 0`: a number, or a tensor that broadcasts with the batch shape
             and may be learned.
-        law: The law to relax. A law that is not yet a :class:`Finite` is truncated where 1e-6 of
-            its mass lies outside.
+        law: The distribution to relax. One that is not yet a :class:`Finite` is truncated where
+            1e-6 of its mass lies outside.
         validate_args: Whether to check the arguments; on by default.
 
     Example:
@@ -91,7 +91,7 @@ class Relaxed(Distribution):
         return self.law.logits
 
     def rsample(self, sample_shape: _size = torch.Size()) -> Tensor:
-        """Relaxed one-hot vectors, ``(*sample, *batch, n)``, in the law's own floating type."""
+        """Relaxed one-hot vectors, ``(*sample, *batch, n)``, in the floating type of its source."""
         weights = relaxed_weights(self.logits, self.temperature, torch.Size(sample_shape))
         return weights.to(self.law.dtype)
 
@@ -162,8 +162,8 @@ def gumbel_relax(
     r"""A value drawn from the relaxation of a distribution, differentiable in its parameters.
 
     Args:
-        law: Any discrete distribution: a :class:`Finite`, or one that is truncated where 1e-6 of
-            its mass lies outside; ``Independent`` of one; a multinomial of any size.
+        law: Any discrete distribution: a :class:`Finite`, or one that is truncated where 1e-6
+            of its mass lies outside; ``Independent`` of one; a multinomial of any size.
         tau: The temperature.
         hard: Straight-through: an exact draw with the relaxed gradient.
         logits: In place of ``law``: one-hot vectors of these, as in torch's ``gumbel_softmax``.

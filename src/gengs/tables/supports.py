@@ -1,6 +1,6 @@
 """Which values a distribution can give.
 
-torch describes a support as a constraint. A :class:`Finite` law has its atoms (:class:`OneOf`). A
+torch describes a support as a constraint. A :class:`Finite` has its atoms (:class:`OneOf`). A
 distribution that is asked for its ``log_prob`` alone has the integers between two ends.
 """
 

@@ -3,11 +3,11 @@ r"""The exponential tilt of a distribution on atoms: moved by a slope, narrowed 
 .. math::
     \log q_k = \log p_k + a\, t_k - b\, t_k^2 - \log Z, \qquad t_k = \frac{c_k - E_p}{\sigma_p}
 
-with the mean :math:`E_p` and the standard deviation :math:`\sigma_p` of the law itself. Two numbers
-reach from the law (a = b = 0) to any single atom (b large, a = 2 b t there). With b = 0 the tilt of
-a Poisson is a Poisson; the tilt of a Gaussian would be a Gaussian, of precision 1 + 2b and mean
-a / (1 + 2b) in units of :math:`\sigma_p`. A log-concave law stays so for b >= 0: one mode, and no
-valley for the mid-CDF gradient to bridge.
+with the mean :math:`E_p` and the standard deviation :math:`\sigma_p` of the distribution itself.
+Two numbers reach from it (a = b = 0) to any single atom (b large, a = 2 b t there). With b = 0 the
+tilt of a Poisson is a Poisson; the tilt of a Gaussian would be a Gaussian, of precision 1 + 2b and
+mean a / (1 + 2b) in units of :math:`\sigma_p`. A log-concave distribution stays so for b >= 0: one
+mode, and no valley for the mid-CDF gradient to bridge.
 """
 
 __all__ = ["standardised_atoms", "tilt"]
@@ -30,7 +30,8 @@ def tilt(
     r"""A distribution on the same atoms, tilted by :math:`a t - b t^2`.
 
     Args:
-        law: A law on numbers: a :class:`Finite`, or one with finitely many values. Truncate others.
+        law: A distribution on numbers: a :class:`Finite`, or one with finitely many values.
+            Truncate others.
         slope: :math:`a`, of a shape that broadcasts with the distribution's batch.
         curvature: :math:`b`; negative values widen the distribution.
         validate_args: Whether to check the arguments; on by default.
@@ -38,7 +39,7 @@ def tilt(
     Example:
         >>> prior = truncate(torch.distributions.Poisson(2.0), 12)
         >>> q = tilt(prior, slope=torch.tensor([0.0, 4.0]), curvature=torch.tensor([0.0, 2.0]))
-        >>> q.mean, q.stddev  # the prior itself, and a law to its right, half as wide
+        >>> q.mean, q.stddev  # the prior itself, and one to its right, half as wide
         (tensor([2.0000, 3.1235]), tensor([1.4142, 0.6602]))
     """
     law = law if isinstance(law, Finite) else truncate(law)
