@@ -131,7 +131,6 @@ class PlackettLuce(Distribution):
 
     def best(self, scores: Tensor) -> Tensor:
         """The items of the k highest scores, in order; padding stays in its own order."""
-        scores = scores.detach()
         if self.k < self.items:
             places = torch.linspace(LAST, 2 * LAST, self.items, device=scores.device)
             return scores.maximum(places.to(scores.dtype)).topk(self.k).indices

@@ -28,6 +28,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..numerics.autograd_function import AutogradFunction
 from ..numerics.gumbel import log_exponential
 from ..numerics.gumbel_softmax import Temperature
 from .subset_table import flow, ratios
@@ -101,10 +102,8 @@ def _chances(scores: Tensor, sums: Tensor, r: Tensor, log_last: Tensor | None) -
     return chances + torch.cat([nothing, before[:-1]])
 
 
-class _LogSums(torch.autograd.Function):
+class _LogSums(AutogradFunction):
     """The logarithms of all elementary symmetric polynomials, ``(n + 1, *batch, K + 1)``."""
-
-    generate_vmap_rule = True
 
     @staticmethod
     def forward(logits: Tensor, q: Tensor, weights: Tensor) -> Tensor:
