@@ -62,7 +62,7 @@ def relax_subset(
     scores = weights.log().clamp_min(_NEVER) + (logits - logits.detach())
     sums: Tensor = _LogSums.apply(logits, q, weights)  # (n + 1, *batch, K + 1)
     shape = (n, draws, *k.shape)
-    total = sums.new_zeros(shape)
+    total = (0.0 * logits).unsqueeze(1).expand(shape)  # a sure subset has a gradient too: zero
     log_last, log_exact = None, None  # log-weights of the last element taken; the same, exact
     for step in range(columns):
         r = (k - step).clamp_min(1)
