@@ -1,4 +1,13 @@
-"""Backpropagate through any discrete distribution, in PyTorch."""
+"""Backpropagate through discrete random variables, in PyTorch.
+
+- ``rsample(q)``: exact draws that carry a gradient.
+- ``MidCDF()``, ``RLOO(4)``, ...: gradient estimators, ``estimator.expect(cost, q)``.
+- ``differentiable()``: a block whose draws carry gradients, for simulators and other programs.
+- ``OneHot``, ``Subset``, ``PlackettLuce``, ``Skellam``, ``Finite``: distributions.
+- ``truncate``, ``gumbel_relax``, ``Relaxed``: finitely many atoms, and their relaxation.
+- ``lab.measure``: bias, variance and cost of estimators, on your own loss.
+- ``nn``: posteriors and priors for your own model.
+"""
 
 __version__ = "0.1.0"
 

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from gengs import __version__
 
 from .runs.interruption import stoppable
-from .runs.sanitise import say, unheard
+from .runs.sanitise import ignore_closed_stdout, say
 
 COMMANDS = {
     "measure": "gengs_experiments.experiments.laboratory.Measure",
@@ -33,7 +33,6 @@ COMMANDS = {
     "topics show": "gengs_topics.commands.topics_show.TopicsShow",
     "report": "gengs_experiments.report.report_command.MakeReport",
     "study": "gengs_experiments.study.study_command.RunStudy",
-    "study merge": "gengs_experiments.study.study_command.MergeStudies",
     "estimators": "gengs_experiments.cli.Estimators",
 }
 """Each command's class, imported when it is used; its docstring is the first line of its help."""
@@ -57,12 +56,16 @@ class Estimators:
         from rich.console import Console
         from rich.table import Table
 
-        heads = ["estimator", "unbiased", "needs df/dz", "learns", "works on", "year"]
-        table = Table(*heads, box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+        heads = ["estimator", "unbiased", "uses df/dz", "learns", "distribution", "year"]
+        table = Table(
+            *heads, box=SIMPLE_HEAD, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0)
+        )
         table.columns[0].no_wrap = True
         columns = ["estimator", "unbiased", "needs cost gradient", "learns", "needs", "year"]
         for facts in json.loads(text):
             cells = ["yes" if facts[c] is True else facts[c] or "" for c in columns]
+            # narrow enough for a terminal of 80 columns
+            cells[4] = cells[4].removeprefix("any distribution").lstrip(", ") or "any"
             if facts["objective"] != "expectation":
                 cells[1] = "of a bound"
             table.add_row(*map(str, cells))
@@ -82,7 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
         except (ValueError, TypeError) as error:
             return _say(error, 2)
         except BrokenPipeError:  # nobody reads on, as in `gengs vae --help | head`
-            with unheard():
+            with ignore_closed_stdout():
                 raise
             return 1
         except OSError as error:
@@ -102,7 +105,7 @@ def entry() -> NoReturn:
         code: object = main()
     except SystemExit as end:
         code = end.code
-    with unheard():  # what is still to be written
+    with ignore_closed_stdout():  # what is still to be written
         sys.stdout.flush()
     # Where the signal met an exec() of some import, python -m ends by SIGINT, not by a code; and
     # threads of gloo that outlive the interpreter abort it, where a run ended before its time.
@@ -158,7 +161,7 @@ def _run(arguments: list[str] | None) -> int:
         )
     if name not in COMMANDS:  # help, or a mistake
         kinds = {name: _command(name) for name in COMMANDS}
-        about = "Backpropagate through any discrete distribution."
+        about = "Backpropagate through discrete random variables."
         tyro.extras.subcommand_cli_from_dict(
             kinds, prog="gengs", description=about, args=arguments, config=options
         )

@@ -125,8 +125,6 @@ def test_studies(folder, clean):
     clean("\\x1b]0;owned")
     assert run("study", study, "--out", out, "--workers", "1") == 0
     clean("\\x1b]0;owned")
-    assert run("study", "merge", out, "--out", folder / "merged") == 0
-    clean("\\x1b]0;owned")
 
 
 def test_what_a_failed_run_said(tmp_path, clean):

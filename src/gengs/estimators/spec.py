@@ -72,7 +72,7 @@ def parse_law(text: str) -> tuple[Distribution, dict[str, Tensor]]:
     specs: dict[str, Spec] = {
         record.spec.name: record.spec for record in records() if record.spec is not None
     }
-    spec = specs[_known(name, specs, "law")]
+    spec = specs[_known(name, specs, "distribution")]
     fields = spec.fields
     if len(arguments) + len(named) != len(fields) or set(named) - set(fields[len(arguments) :]):
         raise ValueError(f"expected {head.lower()}({', '.join(fields)}), but got {_shown(text)}.")

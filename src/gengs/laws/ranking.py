@@ -30,12 +30,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, constraints
+from torch.distributions import constraints
 from torch.types import _size
 
 from ..numerics.gumbel import log_exponential
 from ..numerics.sorting import highest_first
 from ..numerics.tracing import any_of, set_shapes, validates
+from ..tables.discrete import Discrete
 from .outcomes import log_orders, refuse_many, require_tensor
 from .ranking_faces import arranged, matrix_of
 from .ranking_members import members_of
@@ -46,7 +47,7 @@ LAST = -1e30
 """A score below any other: its weight is 0, and differences of it are no NaN."""
 
 
-class PlackettLuce(Distribution):
+class PlackettLuce(Discrete):
     r"""The distribution of orders, :math:`P(\pi) = \prod_m w_{\pi_m} / \sum_{l \ge m} w_{\pi_l}`.
 
     Args:

@@ -22,13 +22,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, constraints
+from torch.distributions import constraints
 from torch.distributions.utils import broadcast_all, lazy_property
 from torch.types import _size
 
 from ..numerics.poisson_tail import log_poisson_pmf, log_poisson_tail
 from ..numerics.tails import log_sum, widen
 from ..numerics.tracing import any_of, inspectable, require_finite, set_shapes, validates
+from ..tables.discrete import Discrete
 from .law import Law, Spec, register
 from .poisson import moving_poisson
 
@@ -40,7 +41,7 @@ class _Integers(constraints.Constraint):
         return value == value.round()
 
 
-class Skellam(Distribution):
+class Skellam(Discrete):
     """The distribution of ``Poisson(rate_up) - Poisson(rate_down)``, on all integers.
 
     Args:

@@ -26,17 +26,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, constraints
+from torch.distributions import constraints
 from torch.distributions.utils import lazy_property
 from torch.types import _size
 
 from ..numerics.tracing import any_of, set_shapes, validates
+from ..tables.discrete import Discrete
 from .outcomes import NEED_NO_LIST, log_choose, refuse_many, require_tensor
 from .subset_swaps import LogPartition, Mean
 from .subset_table import Table, make_table, walk
 
 
-class Subset(Distribution):
+class Subset(Discrete):
     r"""The distribution of k of n elements, :math:`P(z) \propto \exp(\theta \cdot z)`.
 
     Args:

@@ -29,13 +29,14 @@ from torch.types import _size
 from ..numerics.inverse_cdf import inverse_cdf_index, pick
 from ..numerics.tails import safe_log
 from ..numerics.tracing import any_of, not_finite, product, set_shapes, tensors_of, validates
+from .discrete import Discrete
 from .supports import OneOf, refuse_table
 
 if TYPE_CHECKING:
     from .windows import Certificate
 
 
-class Finite(Distribution):
+class Finite(Discrete):
     r"""The distribution that gives the atom :math:`c_k` the probability :math:`\pi_k`.
 
     Args:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..runs.machine import Machine
-from ..runs.training import rehearse
+from ..runs.training import estimate_runtime
 from .descent import descend
 from .synthetic import Synthetic
 
@@ -32,8 +32,8 @@ class Experiment:
     """The fields of the configuration that tell runs apart for a reader."""
     run: Callable[[Any, Path, Path | None, Machine], object]
     """``run(config, folder, data_dir, machine)``: do what is left to do."""
-    rehearse: Callable[[Any, Path | None], float] | None = None
-    """``rehearse(config, data_dir)``: about how many seconds a run takes, found in few of them."""
+    estimate_runtime: Callable[[Any, Path | None], float] | None = None
+    """``estimate_runtime(config, data_dir)``: about how many seconds a run takes."""
 
     @property
     def config_class(self) -> type[Any]:
@@ -66,16 +66,16 @@ def _data(only_the_data: Any, data_dir: Path | None) -> tuple[Any, float]:
     return only_the_data.load(data_dir), time.perf_counter() - begin
 
 
-def _rehearse_training(command: str, config: Any, data_dir: Path | None) -> float:
+def _estimate_training(command: str, config: Any, data_dir: Path | None) -> float:
     config.check()
     data_set = getattr(config, fields(config)[0].name)  # the first of its settings
     data, seconds = _data(type(config)(data_set), data_dir)
     begin = time.perf_counter()
     task, training = _named(command)(config).build(data)
-    return seconds + time.perf_counter() - begin + rehearse(task, training)
+    return seconds + time.perf_counter() - begin + estimate_runtime(task, training)
 
 
-def _rehearse_synthetic(config: Synthetic, data_dir: Path | None) -> float:
+def _estimate_synthetic(config: Synthetic, data_dir: Path | None) -> float:
     steps, begin = min(config.steps, config.every), time.perf_counter()
     short = replace(config, steps=steps, final_gradients=2)
     with redirect_stderr(io.StringIO()):  # who is left out
@@ -87,13 +87,13 @@ def _rehearse_synthetic(config: Synthetic, data_dir: Path | None) -> float:
 
 def _trained(settings: str, command: str, named_by: tuple[str, ...]) -> Experiment:
     """An experiment that is the command's training."""
-    rehearsed = partial(_rehearse_training, command)
-    return Experiment(settings, named_by, partial(_train, command), rehearsed)
+    estimated = partial(_estimate_training, command)
+    return Experiment(settings, named_by, partial(_train, command), estimated)
 
 
 EXPERIMENTS = {
     "synthetic": Experiment(
-        f"{__package__}.synthetic.Synthetic", ("law",), _compare, _rehearse_synthetic
+        f"{__package__}.synthetic.Synthetic", ("law",), _compare, _estimate_synthetic
     ),
     "vae": _trained(
         f"{__package__}.vae_settings.VaeConfig",

@@ -11,7 +11,7 @@ from datetime import timedelta
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
-from .sanitise import printable, say, unheard
+from .sanitise import ignore_closed_stdout, printable, say
 
 
 class Progress:
@@ -37,7 +37,7 @@ class Progress:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        with unheard():
+        with ignore_closed_stdout():
             self._bar.stop()
 
     def update(self, step: int, loss: float) -> None:
@@ -45,7 +45,7 @@ class Progress:
         now = time.monotonic()
         rate = (step - self.start) / max(now - self._begun, 1e-9)
         if not self._bar.disable:
-            with unheard():
+            with ignore_closed_stdout():
                 self._bar.update(self._task, completed=step, loss=loss, rate=rate)
         elif self.shown and (step == self.total or now - self._last >= self.seconds):
             self._last = now
@@ -58,6 +58,6 @@ class Progress:
         if self._bar.disable:
             say(text, error=not self.shown)
         else:
-            with unheard():
+            with ignore_closed_stdout():
                 text = printable(text)
                 self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)

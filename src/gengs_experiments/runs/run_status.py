@@ -1,4 +1,4 @@
-"""What a run folder holds: the one answer for studies, merges and reports.
+"""What a run folder holds: the one answer for studies and reports.
 
 ===========  ====================================================================================
 done         the run came to its end, and its records are there

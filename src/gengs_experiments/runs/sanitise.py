@@ -4,7 +4,7 @@ A word of somebody's corpus may hold the escape sequences that move a terminal's
 title or colour what follows; a label may begin like a spreadsheet's formula.
 """
 
-__all__ = ["CONTROLS", "on_page", "printable", "say", "spreadsheet_cell", "unheard"]
+__all__ = ["CONTROLS", "ignore_closed_stdout", "on_page", "printable", "say", "spreadsheet_cell"]
 
 import errno
 import os
@@ -34,7 +34,7 @@ def on_page(value: object) -> object:
 
 
 @contextmanager
-def unheard() -> Iterator[None]:
+def ignore_closed_stdout() -> Iterator[None]:
     """Inside, a terminal that was closed is no failure: from then on nothing is said to it."""
     try:
         yield
@@ -48,7 +48,7 @@ def unheard() -> Iterator[None]:
 
 def say(text: object, *, error: bool = False) -> None:
     """Print a line for a person, harmless for the terminal, on standard output or error."""
-    with unheard():
+    with ignore_closed_stdout():
         print(printable(text), file=sys.stderr if error else sys.stdout, flush=True)
 
 

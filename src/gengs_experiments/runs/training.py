@@ -13,7 +13,7 @@ over the steps since the record before, and the schedules' values after them; an
 ``{"kind": "evaluation", "step", ...}`` with what the task's ``evaluate`` returns.
 """
 
-__all__ = ["Machine", "NonFiniteError", "Stateful", "Task", "Training", "rehearse", "train"]
+__all__ = ["Machine", "NonFiniteError", "Stateful", "Task", "Training", "estimate_runtime", "train"]
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -160,7 +160,7 @@ def train(
         return list(run.records)
 
 
-def rehearse(task: Task, training: Training, steps: int = 4) -> float:
+def estimate_runtime(task: Task, training: Training, steps: int = 4) -> float:
     """Seconds that the whole training would take, evaluations aside, from a few of its steps.
 
     The task is used up: it has taken them. The step before those that are timed warms up.

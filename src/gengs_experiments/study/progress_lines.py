@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from ..runs.sanitise import printable, unheard
+from ..runs.sanitise import ignore_closed_stdout, printable
 from .status import State, Status, duration, known_times
 
 
@@ -45,12 +45,12 @@ class ProgressLines:
         self._thread.join()
         self._update()
         if self._live is not None:
-            with unheard():
+            with ignore_closed_stdout():
                 self._live.stop()
 
     def say(self, text: str) -> None:
         """Print a line, above the bar."""
-        with unheard():
+        with ignore_closed_stdout():
             self._console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
     def _refresh(self) -> None:
@@ -70,7 +70,7 @@ class ProgressLines:
                 self.say(f"{ended}/{len(status.plan.runs)} {state}: {run.title}{more}")
         self._seen = dict(status.states)
         if self._live is not None:
-            with unheard():
+            with ignore_closed_stdout():
                 self._live.update(self._bar(status), refresh=True)
 
     def _left(self, status: Status) -> str:

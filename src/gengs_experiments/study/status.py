@@ -1,15 +1,15 @@
 """How far a study is, and how long the rest will take: read from its folder, by anyone.
 
 The time is best known from runs of the same kind (the same but for the seed) that are complete in
-this folder, or else from complete runs in the same column of the table. Where there are none, a
-rehearsal: a few steps of each kind of run, timed and multiplied, for some seconds altogether; kinds
-for which there was no time are taken to be as slow as the others of their column. What each run
-does before its first step, loading the data and building the model, is timed with it.
+this folder, or else from complete runs in the same column of the table. Where there are none, a few
+steps of each kind are timed and multiplied, for some seconds altogether; kinds for which there was
+no time are taken to be as slow as the others of their column. What each run does before its first
+step, loading the data and building the model, is timed with it.
 """
 
 __all__ = [
     *("Estimate", "State", "Status", "duration", "known_times", "look_at", "refuse_conflicts"),
-    *("rehearsed_times", "time_taken"),
+    *("estimated_times", "time_taken"),
 ]
 
 import json
@@ -118,7 +118,7 @@ def known_times(status: Status) -> Estimate:
     return Estimate((run, seconds) for run, seconds in times if seconds is not None)
 
 
-def rehearsed_times(
+def estimated_times(
     runs: Iterable[PlannedRun], data_dir: Path | None, threads: int, seconds: float = 20.0
 ) -> tuple[Estimate, str]:
     """From a few steps of each kind, and where from, in words; nothing is downloaded for it.
@@ -134,10 +134,10 @@ def rehearsed_times(
     times, absent, end = [], 0, time.monotonic() + seconds
     with limited_threads(threads), offline():
         for run in filter(None, chain(*ranks)):
-            rehearse = EXPERIMENTS[run.experiment].rehearse
-            if rehearse is not None and time.monotonic() < end:
+            estimate_runtime = EXPERIMENTS[run.experiment].estimate_runtime
+            if estimate_runtime is not None and time.monotonic() < end:
                 try:
-                    times.append((run, rehearse(run.config, data_dir)))
+                    times.append((run, estimate_runtime(run.config, data_dir)))
                 except FileNotFoundError:
                     absent += 1
                 except (TypeError, ValueError) as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Budget", "MergeStudies", "RunStudy"]
+__all__ = ["Budget", "RunStudy"]
 
 import shlex
 from dataclasses import dataclass
@@ -31,8 +31,7 @@ class RunStudy:
     """Run a study: many runs, in parallel, resumable. Again does what is missing or failed."""
 
     name: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="NAME|FILE.toml")]]
-    """figure3, table1, table2 or midcdf; or a file with a grid of your own. To join the folders of
-    several machines: gengs study merge."""
+    """figure3, table1, table2 or midcdf; or a file with a grid of your own."""
     budget: Budget | None = None
     """smoke: seconds, does it run? small: hours, is the ranking right? paper: the published setting
     as far as it is known. By default small."""
@@ -107,14 +106,14 @@ class RunStudy:
     def _list(
         self, status: Status, backend: Backend, runs: list[PlannedRun], left: list[PlannedRun]
     ) -> None:
-        from .status import duration, known_times, rehearsed_times
+        from .status import duration, estimated_times, known_times
 
         for run in runs:
             say(f"{status.states[run.id]:8}{run.title}  [{run.id}]")
         say(f"{len(runs)} runs, {len(left)} to do, in {status.folder}")
         times, source = known_times(status), "from the complete runs in this folder"
         if left and not times:
-            times, source = rehearsed_times(left, self.data_dir, backend.threads)
+            times, source = estimated_times(left, self.data_dir, backend.threads)
         workers = backend.workers()
         total = duration(times.total(left, workers))
         say(f"time for what is left: {total}, {workers} at once ({source})")
@@ -136,24 +135,3 @@ class RunStudy:
             say(f"{len(busy)} runs are in the hands of another process; for them: {command()}")
         elif done == total:
             say(f"to see it: gengs report {shlex.quote(str(status.folder))} -o report.html")
-
-
-@dataclass(frozen=True)
-class MergeStudies:
-    """Join study folders of several machines into one; the same run twice must agree."""
-
-    folders: tyro.conf.Positional[tuple[Path, ...]]
-    """The folders; they are not changed."""
-    out: Annotated[Path, _Folder]
-    """The merged study's folder: a new one, or one of the same study."""
-
-    def run(self) -> None:
-        """Merge and say what came of it."""
-        from .merge import merge
-        from .status import Status
-
-        if not self.folders:
-            raise ValueError("expected the folders of studies to merge.")
-        plan, copied = merge(self.folders, self.out)
-        done = Status(plan, self.out).count("done")
-        say(f"{copied} run folders copied; {done} of {len(plan.runs)} runs done, in {self.out}")

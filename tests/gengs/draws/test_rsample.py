@@ -517,3 +517,19 @@ def test_no_look_at_the_data_so_that_a_step_compiles(make):
         found.append((value.detach(), *torch.autograd.grad(value, leaf)))
     for eager, compiled in zip(*found, strict=True):
         torch.testing.assert_close(compiled, eager)
+
+
+@pytest.mark.parametrize(
+    "q",
+    [
+        gengs.truncate(Poisson(torch.tensor(3.0)), 12),
+        gengs.Skellam(torch.tensor(3.0), torch.tensor(1.0)),
+        gengs.OneHot(torch.zeros(3)),
+        gengs.Subset(2, torch.zeros(4)),
+        gengs.PlackettLuce(torch.zeros(3)),
+    ],
+    ids=lambda q: type(q).__name__,
+)
+def test_the_method_of_the_same_name_says_what_to_call(q):
+    with pytest.raises(NotImplementedError, match=rf"{type(q).__name__} .* gengs.rsample\(q\)"):
+        q.rsample()

@@ -27,7 +27,7 @@ def flip(path, generator):
 
 
 def result(folder):
-    """All that a report, a study or a merge takes from a finished run."""
+    """All that a report or a study takes from a finished run."""
     status = inspect_run(folder, verify=True)
     if status.state != "done":
         return None

@@ -31,10 +31,6 @@ def study(grid, out, *arguments):
     return main(["study", str(grid), "--out", str(out), "--workers", "1", *arguments])
 
 
-def merge(*folders, out):
-    return main(["study", "merge", *map(str, folders), "-o", str(out)])
-
-
 def first(folder):
     return sorted((folder / "runs").iterdir())[0]
 
@@ -121,20 +117,15 @@ def test_a_setting_that_an_old_run_does_not_know_has_its_default(grid, done, tmp
     refused(grid, done, capsys, "gradients: 20000, now 50")
 
 
-def test_a_merge_refuses_a_run_with_other_settings(done, tmp_path, capsys):
-    copy, both = tmp_path / "copy", tmp_path / "both"
-    shutil.copytree(done, copy)
-    assert merge(done, copy, out=tmp_path / "fine") == 0
-    edit(first(copy), target=1.5)
-    for folders in ((done, copy), (copy, done), (copy,)):
-        assert merge(*folders, out=both) == 2
-        error = capsys.readouterr().err
-        assert "target: 1.5, now 2.6" in error and str(first(copy)) in error
-    edit(first(copy), target=2.6)
-    (first(copy) / "records.jsonl").write_bytes(b"")
-    assert merge(done, copy, out=both) == 2
-    assert "records.jsonl is missing or empty" in capsys.readouterr().err
-    assert not both.exists()
+def test_runs_of_another_machine_are_copied_in(grid, done, tmp_path, capsys):
+    here = tmp_path / "here"
+    assert study(grid, here, "--max-runs", "1") == 0
+    for run in (done / "runs").iterdir():
+        if not (here / "runs" / run.name).exists():
+            shutil.copytree(run, here / "runs" / run.name)
+    capsys.readouterr()
+    assert study(grid, here) == 0
+    assert "nothing is left to do" in capsys.readouterr().out
 
 
 @dataclass(frozen=True)
