@@ -58,7 +58,9 @@ def three_hundred():
 def test_each_theme_leads_a_topic(names):
     texts, themes = planted(*names)
     counts, _ = counted(texts)
-    table = table_of(TopicModel(len(names), random_state=0).fit(counts), counts, themes)
+    model = TopicModel(len(names), random_state=0).fit(counts)
+    table = table_of(model, counts, themes)
+    assert [topic.note for topic in model.topics()] == len(names) * [""]
     assert sorted(table.argmax(1)) == list(range(len(names)))
     assert table.max(1).sum() >= 0.9 * len(texts)
 
@@ -72,6 +74,14 @@ def test_three_hundred_texts_have_a_readable_number_of_topics():
     assert {*table.argmax(1)} == set(range(6)) and table.max(1).sum() >= 0.9 * len(themes)
     graphs = topics[int(table[:, 2].argmax())]
     assert {"graph", "nodes", "edge", "node"} & {*graphs.label}  # not the boilerplate
+
+
+def test_a_hundred_texts_are_enough_to_be_sure():
+    texts, themes = planted("licences", "plots")
+    counts, _ = counted(texts)
+    model = TopicModel(random_state=0).fit(counts)
+    assert sum(topic.note == "uncertain" for topic in model.topics()) <= 1
+    assert {*table_of(model, counts, themes).argmax(1)} == {0, 1}
 
 
 def test_texts_of_other_themes_are_weak():
