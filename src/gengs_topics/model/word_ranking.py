@@ -11,8 +11,8 @@ Of the documents of a topic, the share that has word w and its standard error ar
     P_{kw} = \frac{\sum_d a_{dk} [x_{dw} > 0]}{\sum_d a_{dk}}, \qquad
     s_{kw} = \frac{\sqrt{\sum_d a_{dk}^2 [x_{dw} > 0]}}{\sum_d a_{dk}},
 
-and with :math:`p_w` the share of all documents that has it, that of the :math:`M_k` others, in which
-the topic does not rise, is
+and with :math:`p_w` the share of all documents that has it, that of the :math:`M_k` others, in
+which the topic does not rise, is
 
 .. math:: p_{kw} = \frac{\sum_{d:\, a_{dk} = 0} [x_{dw} > 0] + 2 p_w}{M_k + 2} .
 
