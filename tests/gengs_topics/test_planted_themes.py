@@ -76,12 +76,19 @@ def test_three_hundred_texts_have_a_readable_number_of_topics():
     assert {"graph", "nodes", "edge", "node"} & {*graphs.label}  # not the boilerplate
 
 
-def test_a_hundred_texts_are_enough_to_be_sure():
-    texts, themes = planted("licences", "plots")
+def test_words_of_a_topic_are_those_of_its_documents():
+    """Of eight topics of two themes; a licence's words do not tell of a topic of plots."""
+    texts, themes = planted("graphs", "statistics")
     counts, _ = counted(texts)
     model = TopicModel(random_state=0).fit(counts)
-    assert sum(topic.note == "uncertain" for topic in model.topics()) <= 1
+    found = np.array([rows[0][0] for rows in model.strongest(counts)])
     assert {*table_of(model, counts, themes).argmax(1)} == {0, 1}
+    present, topics = counts.toarray() > 0, model.topics()
+    assert sum(topic.note == "uncertain" for topic in topics) <= 2
+    for k, topic in enumerate(topics):
+        columns = [int(word[1:]) for word in topic.words]
+        own, others = (present[part][:, columns].mean(0) for part in (found == k, found != k))
+        assert (own > others).all()
 
 
 def test_texts_of_other_themes_are_weak():

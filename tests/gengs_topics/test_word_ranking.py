@@ -34,8 +34,10 @@ def test_scores_are_those_of_the_formula():
             share = sum(a for a, h in zip(weights, has, strict=True) if h) / sum(weights)
             error = math.sqrt(sum(a * a for a, h in zip(weights, has, strict=True) if h))
             error = error / sum(weights)
-            others = [h for h, rise in zip(has, rises[:, k], strict=True) if rise <= 0]
-            usual = (sum(others) + 2 * sum(has) / 200) / (len(others) + 2)
+            typical = sum(a * a for a in weights) / sum(weights)
+            others = [max(0.0, 1 - a / typical) for a in weights]
+            usual = sum(b for b, h in zip(others, has, strict=True) if h) + 2 * sum(has) / 200
+            usual /= sum(others) + 2
             surely = share - 2 * error
             gain = (surely - usual) / error
             if surely > usual:
@@ -60,6 +62,15 @@ def test_half_of_the_documents_are_a_theme():
     rises = np.where(np.arange(100) < 50, 1.0, -1.0)[:, None]
     scores = rank_words(rises, scipy.sparse.csr_array(counts))[0]
     assert scores[0] > 0.5 > 0 > scores[1]
+
+
+def test_words_of_another_theme_do_not_tell_of_a_topic():
+    """Documents of another theme have a little of the topic: a fifth as far above the usual."""
+    counts = np.zeros((100, 2), int)
+    counts[:20, 0] = counts[20:50, 1] = 1
+    rises = np.repeat([1.0, 0.2, -1.0], [20, 30, 50])[:, None]
+    scores = rank_words(rises, scipy.sparse.csr_array(counts))[0]
+    assert scores[0] > 0.3 > 0 > scores[1]
 
 
 def test_a_topic_that_never_rises_has_no_words():

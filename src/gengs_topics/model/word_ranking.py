@@ -11,13 +11,16 @@ Of the documents of a topic, the share that has word w and its standard error ar
     P_{kw} = \frac{\sum_d a_{dk} [x_{dw} > 0]}{\sum_d a_{dk}}, \qquad
     s_{kw} = \frac{\sqrt{\sum_d a_{dk}^2 [x_{dw} > 0]}}{\sum_d a_{dk}},
 
-and with :math:`p_w` the share of all documents that has it, that of the :math:`M_k` others, in
-which the topic does not rise, is
+and with :math:`p_w` the share of all documents that has it, that of the others is
 
-.. math:: p_{kw} = \frac{\sum_{d:\, a_{dk} = 0} [x_{dw} > 0] + 2 p_w}{M_k + 2} .
+.. math::
+    p_{kw} = \frac{\sum_d b_{dk} [x_{dw} > 0] + 2 p_w}{\sum_d b_{dk} + 2}, \qquad
+    b_{dk} = \max\Big(0,\, 1 - \frac{a_{dk}}{\bar a_k}\Big), \qquad
+    \bar a_k = \frac{\sum_d a_{dk}^2}{\sum_d a_{dk}} .
 
-(The topic's own documents are not among these: where they are half of all, a word that the others
-never have is in half of all.) Words are ranked by the divergence of a cautious
+(Of all documents, the topic's own may be half, and then a word that no other has is in half of all.
+Documents with a little of the topic are others for the most part: the words of their own themes
+tell nothing of it.) Words are ranked by the divergence of a cautious
 :math:`P^- = P_{kw} - 2 s_{kw}` from that,
 
 .. math:: P^- \log \frac{P^-}{p_{kw}} + (1 - P^-) \log \frac{1 - P^-}{1 - p_{kw}},
@@ -76,11 +79,12 @@ def rank_words(rises: Any, documents: Any) -> Any:
         documents: The counts of the same documents, a SciPy matrix by rows.
     """
     weights = np.square(np.maximum(np.asarray(rises, dtype=np.float64), 0.0))
-    others = (weights == 0).astype(np.float64)
     present = documents.astype(bool).astype(np.float64)
     total = np.maximum(weights.sum(0), np.finfo(np.float64).tiny)[:, None]  # (D, 1)
     share = (present.T @ weights).T / total  # (D, V)
     error = np.sqrt((present.T @ np.square(weights)).T) / total
+    typical = np.square(weights).sum(0) / total[:, 0]
+    others = np.maximum(1 - weights / np.maximum(typical, np.finfo(np.float64).tiny), 0.0)
     everywhere = np.asarray(present.sum(0)).ravel() / present.shape[0]
     usual = (present.T @ others).T + _PRIOR * everywhere
     usual /= others.sum(0)[:, None] + _PRIOR
