@@ -84,7 +84,7 @@ class NegativeBinomialLaw(Trials):
     def draw(self, shape: torch.Size) -> Tensor:
         with torch.no_grad():
             r = widen(self.q.total_count).expand(shape + self.batch_shape)
-            drawn = torch._standard_gamma(nonzero(r)).where(r > 0, 0.0)
+            drawn = torch._standard_gamma(nonzero(r)).where(r > 0, r)  # 0, or NaN
             return torch.poisson(drawn * widen(self._odds()))
 
     def attach(self, z: Tensor) -> Tensor:
@@ -99,7 +99,7 @@ class NegativeBinomialLaw(Trials):
             return Law.rsample(self, shape, antithetic=True)
         r = self.q.total_count.expand(shape + self.batch_shape)
         drawn = Gamma(nonzero(r), torch.ones_like(r), validate_args=False).rsample()
-        drawn = torch.where(r == 0, r, drawn)  # at r = 0 the mean's slope, the odds
+        drawn = torch.where(r > 0, drawn, r)  # at r = 0 the mean's slope, the odds; or NaN
         return moving_poisson(drawn * self._odds())
 
     def _odds(self) -> Tensor:
