@@ -30,7 +30,6 @@ from ..numerics.tails import log_sum, safe_log, was_given, widen
 from ..tables.finite import Finite
 from ..tables.supports import integer_support
 from .law import Law, law_of, register
-from .line import Line
 from .one_hot import attach_one_hot
 
 
@@ -88,10 +87,12 @@ class MixtureLaw(_InStages):
     def log_prob(self, value: Tensor) -> Tensor:
         if self.q.event_shape:
             return super().log_prob(value)
-        value, parts = value.unsqueeze(-1), self.component  # (*sample, *batch, 1)
-        # a table's record takes every value for one of its own
-        log_parts = (parts if isinstance(parts, Line) else parts.q).log_prob(value)
-        return self._mixed(value.unsqueeze(-1), log_parts.unsqueeze(-1)).squeeze(-1)
+        parts, value = self.component, value.unsqueeze(-1)  # (*sample, *batch, 1)
+        k = value.unsqueeze(-1)
+        # a formula of ours has -inf for what another component drew
+        ours = parts.normalised
+        log_parts = parts.log_pmf(k) if ours else parts.q.log_prob(value).unsqueeze(-1)
+        return self._mixed(k, log_parts).squeeze(-1)
 
     def log_pmf(self, k: Tensor) -> Tensor:
         each = _beside_components(k)
@@ -104,8 +105,11 @@ class MixtureLaw(_InStages):
             log_weights = q.logits.log_softmax(-1).expand(*self.batch_shape, -1).unsqueeze(-1)
         else:
             log_weights = safe_log(self.weights)
-        expansion, none = self.component.boundary_expansion(), self.weights == 0
-        at_boundary = none if expansion is None else none | expansion.sure
+        expansion, at_boundary = self.component.boundary_expansion(), self.weights == 0
+        if expansion is not None:
+            at_boundary = at_boundary | expansion.sure
+        if self.component.given_probs is not None:
+            at_boundary = at_boundary | (log_parts == -torch.inf)
         terms = log_weights + log_parts
         terms = torch.where(at_boundary, terms.detach(), terms)
         log_pmf = log_sum(terms.movedim(-2, -1)).squeeze(-1)
@@ -116,22 +120,27 @@ class MixtureLaw(_InStages):
         return log_pmf + (moving - moving.detach())
 
     def for_window(self) -> "MixtureLaw":
-        weights, parts = self.weights.squeeze(-1).detach(), self.component.for_window().q
+        weights = self.weights.squeeze(-1).detach()
         weights = weights.masked_fill(weights == 0, 1.0)  # what it may be going to draw
-        return MixtureLaw(MixtureSameFamily(Categorical(weights), parts, validate_args=False))
+        chosen = Categorical(weights, validate_args=False)
+        parts = self.component.for_window().q
+        return MixtureLaw(MixtureSameFamily(chosen, parts, validate_args=False))
 
     def clipped_pmf(self, k: Tensor, clipped: Tensor) -> Tensor:
-        each = _beside_components(k)
-        parts = self.component.clipped_pmf(each, self.component.log_clipped(each, None))
+        each, never = _beside_components(k), clipped == -torch.inf
+        ends = each[..., :1], each[..., -1:]
+        parts = self.component.to_first_order(each, self.component.log_pmf(each).exp(), ends)
         mixed = (self.weights * parts).sum(-2).to(clipped.dtype)
-        return torch.where(clipped == -torch.inf, mixed, clipped.exp())
+        pmf = torch.where(never, mixed, clipped.exp())
+        # all that moves elsewhere comes from the last atom: no tail has to be summed for it
+        moved = pmf[..., :-1].sum(-1, keepdim=True)
+        last = torch.where(never[..., -1:], moved.detach() - moved, pmf[..., -1:])
+        return torch.cat([pmf[..., :-1], last], -1)
 
     def boundary(self) -> Tensor | None:
         """Where no component is inside its parameters: what one never draws another does."""
-        expansion = self.component.boundary_expansion()
-        if expansion is None:
-            return None
-        return (expansion.sure | (self.weights == 0)).all(-2)
+        parts = self.component.boundary()
+        return None if parts is None else (parts | (self.weights == 0)).all(-2)
 
     # ---------------------------------------------------------------------------- table and draws
 

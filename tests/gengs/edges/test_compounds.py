@@ -142,6 +142,27 @@ def test_the_gradient_of_a_mixture_at_a_boundary(weights, rates):
             np.testing.assert_allclose(found.numpy(), wanted[name], atol=1e-6)
 
 
+def test_the_score_of_a_mixture_of_categoricals_with_a_probability_of_zero():
+    def value(law):
+        log_prob = gengs.law_of(law).log_prob(ATOMS[:3])
+        return (log_prob.detach().exp() * ATOMS[:3].square() * log_prob).sum()
+
+    probs = torch.tensor([[0.0, 0.4, 0.6], [0.5, 0.5, 0.0]], dtype=torch.float64).requires_grad_()
+    law = MixtureSameFamily(Categorical(WEIGHTS), Categorical(probs))
+    (found,) = torch.autograd.grad(value(law), probs)
+    squares = ATOMS[:3].square()
+    means = (probs.detach() * squares).sum(-1, keepdim=True)
+    torch.testing.assert_close(found, WEIGHTS.unsqueeze(-1) * (squares - means))
+
+
+def test_the_score_of_a_mixture_of_unequal_totals():
+    p = pair(0.3, 0.6)
+    law = MixtureSameFamily(Categorical(WEIGHTS), Binomial(pair(2, 5), p))
+    k = torch.arange(6, dtype=torch.float64)
+    wanted = rows([binomial(0.3, 2), binomial(0.6, 5)])
+    np.testing.assert_allclose(gengs.law_of(law).log_prob(k).exp().numpy(), wanted, atol=1e-9)
+
+
 # ------------------------------------------------------------------------------------ shifted laws
 
 
