@@ -31,7 +31,7 @@ from ..tables.kl import divergence_by_tables, log_difference
 from .law import Law, Spec, register
 from .line import Rates
 from .pmf import BoundaryExpansion
-from .poisson import moving_poisson
+from .poisson import draw_poisson, moving_poisson
 from .trials import Trials
 
 
@@ -85,7 +85,7 @@ class NegativeBinomialLaw(Trials):
         with torch.no_grad():
             r = widen(self.q.total_count).expand(shape + self.batch_shape)
             drawn = torch._standard_gamma(nonzero(r)).where(r > 0, r)  # 0, or NaN
-            return torch.poisson(drawn * widen(self._odds()))
+            return draw_poisson(drawn * widen(self._odds()))
 
     def attach(self, z: Tensor) -> Tensor:
         return Law.attach(self, z) if self.compound else super().attach(z)
