@@ -58,7 +58,8 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         line[0].set_ylim(bottom=line[0].get_ylim()[1] - 0.09)
     axes[1, 0].set_xlabel("seconds of one core")
     axes[1, 1].set(xlabel="drawn orders for each query", xscale="log")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside right", frameon=False)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", frameon=False)
     figure.savefig(
         path, **({"metadata": {"Date": None}} if path.suffix == ".svg" else {"dpi": 110})
     )

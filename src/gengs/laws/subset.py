@@ -100,10 +100,10 @@ class Subset(Discrete):
             )
         row = tuple(int(i) for i in few.nonzero()[0])
         left = int((logits[row] > -torch.inf).sum())
+        k = int(torch.as_tensor(self.k).expand(few.shape)[row])
         raise ValueError(
-            f"Subset expects at least k = {int(torch.as_tensor(self.k).expand(few.shape)[row])} "
-            f"elements with `logits` above -inf, but got {left}"
-            + (f" in row {row}." if row else ".")
+            f"Subset expects at least k = {k} elements with `logits` above -inf, but "
+            + (f"row {row} has {left}." if row else f"got {left}.")
         )
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
@@ -279,6 +279,7 @@ class _KOfN(constraints.Constraint):
 
 def _checked_k(k: Any, n: int) -> tuple[int | Tensor, int, int]:
     """``k`` as an integer or a tensor of them, its smallest and its largest value."""
+    found: int | Tensor
     if isinstance(k, Tensor):
         whole = k.to(torch.int64)
         wrong = whole != k
@@ -286,15 +287,16 @@ def _checked_k(k: Any, n: int) -> tuple[int | Tensor, int, int]:
             got = k.dtype if k.dtype == torch.bool else k[wrong][0].item()
             raise ValueError(f"Subset expects integers as `k`, but got {got}.")
         least, most = (int(whole.min()), int(whole.max())) if k.numel() else (0, 0)
-        k = whole if k.dim() else least
+        found = whole if k.dim() else least
     elif isinstance(k, bool) or not isinstance(k, Integral):
         raise ValueError(f"Subset expects an integer `k` between 0 and n = {n}, but got {k!r}.")
     else:
-        k = least = most = int(k)
+        least = most = int(k)
+        found = least
     if least < 0 or most > n:
-        wrong = least if least < 0 else most
-        raise ValueError(f"Subset expects an integer `k` between 0 and n = {n}, but got {wrong}.")
-    return k, least, most
+        got = least if least < 0 else most
+        raise ValueError(f"Subset expects an integer `k` between 0 and n = {n}, but got {got}.")
+    return found, least, most
 
 
 def _shown(logits: Any) -> str:
