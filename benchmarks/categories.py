@@ -64,6 +64,7 @@ METHODS: dict[str, Callable[[], Method]] = {
     "Gumbel, soft, τ to 0.1": lambda: pathwise(lambda x, done: gumbel_softmax(x, falling(done))),
     "GumbelRao(0.5)": lambda: by(gengs.GumbelRao(0.5)),
     "IGR(0.1)": lambda: by(gengs.IGR(0.1)),
+    "MidCDF(4)": lambda: by(gengs.MidCDF(4)),
     "RLOO(4)": lambda: by(gengs.RLOO(4)),
     "UnOrd(4)": lambda: by(gengs.UnOrd(4)),
 }
@@ -174,7 +175,15 @@ def tables(lines: list[dict[str, Any]]) -> str:
 
 
 def overview(lines: list[dict[str, Any]]) -> str:
-    """Estimators by settings: the loss on test data, the best of a column in bold."""
+    """Estimators by settings: the loss on test data, the best of a column in bold.
+
+    Of a task with several lengths of training the longest.
+    """
+    longest: dict[tuple[str, int], int] = {}
+    for x in lines:
+        key = (x["task"], x["K"])
+        longest[key] = max(x["steps"], longest.get(key, 0))
+    lines = [x for x in lines if x["steps"] == longest[x["task"], x["K"]]]
     settings = sorted({(list(TASKS).index(x["task"]), x["K"], x["task"]) for x in lines})
     columns = []
     for _, k, task in settings:

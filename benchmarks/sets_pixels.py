@@ -222,26 +222,32 @@ def page(content: dict[str, Any]) -> str:
         seconds = sum(row["seconds"] for row in mine) / len(mine)
         lines += [f"| {method} | {' | '.join(cells)} | {seconds:.0f} |"]
     if content["task"] == "pixels":
-        lines += ["", "The pixels, on the mean image; below each name the accuracy:", ""]
+        lines += ["", "The pixels, on the mean image; below each the accuracy:", ""]
         lines += ["![Chosen pixels by method and seed](pixels.png)"]
     return "\n".join(lines) + "\n"
 
 
 def draw(rows: list[dict[str, Any]], mean: Tensor, path: Path) -> None:
-    """The picked pixels on the mean image: a row of pictures for each seed."""
+    """The picked pixels on the mean image: a column for each method, a row for each seed."""
     from matplotlib.figure import Figure
 
     methods = list(dict.fromkeys(row["method"] for row in rows))
     seeds = sorted({row["seed"] for row in rows})
-    figure = Figure((1.6 * len(methods), 1.75 * len(seeds)), layout="constrained")
+    figure = Figure((1.9 * len(methods), 2.15 * len(seeds)), layout="constrained")
     axes = figure.subplots(len(seeds), len(methods), squeeze=False)
     for row in rows:
-        axis = axes[seeds.index(row["seed"])][methods.index(row["method"])]
-        axis.imshow(mean.reshape(28, 28), cmap="gray_r", vmin=0, vmax=1)
-        places = torch.tensor(row["picked"])
-        axis.plot(places % 28, places // 28, "s", markersize=2.4, color="#c0392b")
-        axis.set(xticks=[], yticks=[])
-        axis.set_title(f"{row['method']}\n{100 * row['accuracy']:.1f} %", fontsize=8)
+        place = seeds.index(row["seed"]), methods.index(row["method"])
+        axis = axes[place]
+        axis.imshow(mean.reshape(28, 28), cmap="gray_r", vmin=0, vmax=1.6)
+        picked = torch.tensor(row["picked"])
+        axis.plot(picked % 28, picked // 28, "s", markersize=3.4, color="#c0392b")
+        axis.set(xticks=[], yticks=[], xlim=(2, 25), ylim=(26, 2))
+        axis.spines[:].set_visible(False)
+        axis.set_xlabel(f"{100 * row['accuracy']:.1f} %", fontsize=10)
+        if place[0] == 0:
+            axis.set_title(row["method"], fontsize=11)
+        if place[1] == 0:
+            axis.set_ylabel(f"seed {row['seed']}", fontsize=10)
     figure.savefig(path, dpi=110)
 
 

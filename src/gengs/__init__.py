@@ -62,5 +62,4 @@ def _core(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    _core("__all__")
-    return sorted({*globals(), *_LAZY})
+    return sorted({*_core("__all__"), *_LAZY})

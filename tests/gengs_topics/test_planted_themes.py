@@ -58,7 +58,9 @@ def three_hundred():
 def test_each_theme_leads_a_topic(names):
     texts, themes = planted(*names)
     counts, _ = counted(texts)
-    table = table_of(TopicModel(len(names), random_state=0).fit(counts), counts, themes)
+    model = TopicModel(len(names), random_state=0).fit(counts)
+    table = table_of(model, counts, themes)
+    assert [topic.note for topic in model.topics()] == len(names) * [""]
     assert sorted(table.argmax(1)) == list(range(len(names)))
     assert table.max(1).sum() >= 0.9 * len(texts)
 
@@ -72,6 +74,21 @@ def test_three_hundred_texts_have_a_readable_number_of_topics():
     assert {*table.argmax(1)} == set(range(6)) and table.max(1).sum() >= 0.9 * len(themes)
     graphs = topics[int(table[:, 2].argmax())]
     assert {"graph", "nodes", "edge", "node"} & {*graphs.label}  # not the boilerplate
+
+
+def test_words_of_a_topic_are_those_of_its_documents():
+    """Of eight topics of two themes; a licence's words do not tell of a topic of plots."""
+    texts, themes = planted("graphs", "statistics")
+    counts, _ = counted(texts)
+    model = TopicModel(random_state=0).fit(counts)
+    found = np.array([rows[0][0] for rows in model.strongest(counts)])
+    assert {*table_of(model, counts, themes).argmax(1)} == {0, 1}
+    present, topics = counts.toarray() > 0, model.topics()
+    assert sum(topic.note == "uncertain" for topic in topics) <= 2
+    for k, topic in enumerate(topics):
+        columns = [int(word[1:]) for word in topic.words]
+        own, others = (present[part][:, columns].mean(0) for part in (found == k, found != k))
+        assert (own > others).all()
 
 
 def test_texts_of_other_themes_are_weak():

@@ -20,6 +20,8 @@ from gengs_topics.text.text_sets import load_corpus
 def test_scores_are_those_of_the_formula():
     rng = np.random.default_rng(0)
     rises = rng.normal(size=(200, 3))
+    rises[:, 1] = -1.0
+    rises[:30, 1] = 2.0  # others are more than half
     counts = rng.poisson(0.2 + 2.0 * (rises > 1) @ np.eye(3, 7))  # a word of each topic, and others
     counts[:, 6] = 0  # and one that never occurs
     found = rank_words(rises, scipy.sparse.csr_array(counts))
@@ -32,7 +34,11 @@ def test_scores_are_those_of_the_formula():
             share = sum(a for a, h in zip(weights, has, strict=True) if h) / sum(weights)
             error = math.sqrt(sum(a * a for a, h in zip(weights, has, strict=True) if h))
             error = error / sum(weights)
-            surely, usual = share - 2 * error, sum(has) / 200
+            typical = sum(a * a for a in weights) / sum(weights)
+            others = [max(0.0, 1 - a / typical) for a in weights]
+            usual = sum(b for b, h in zip(others, has, strict=True) if h) + 2 * sum(has) / 200
+            usual /= sum(others) + 2
+            surely = share - 2 * error
             gain = (surely - usual) / error
             if surely > usual:
                 gain = surely * math.log(surely / usual)
@@ -47,6 +53,24 @@ def test_a_word_of_two_documents_does_not_lead_a_topic():
     rises[:40], rises[:2] = 1.0, 3.0  # the two stand out
     scores = rank_words(rises, scipy.sparse.csr_array(counts))[0]
     assert scores[0] > 0.2 and (scores[1:] < 0).all()
+
+
+def test_half_of_the_documents_are_a_theme():
+    """Two of three of its documents have the word, which no other has: nobody has a doubt."""
+    counts = np.zeros((100, 2), int)
+    counts[:34, 0] = counts[::2, 1] = 1
+    rises = np.where(np.arange(100) < 50, 1.0, -1.0)[:, None]
+    scores = rank_words(rises, scipy.sparse.csr_array(counts))[0]
+    assert scores[0] > 0.5 > 0 > scores[1]
+
+
+def test_words_of_another_theme_do_not_tell_of_a_topic():
+    """Documents of another theme have a little of the topic: a fifth as far above the usual."""
+    counts = np.zeros((100, 2), int)
+    counts[:20, 0] = counts[20:50, 1] = 1
+    rises = np.repeat([1.0, 0.2, -1.0], [20, 30, 50])[:, None]
+    scores = rank_words(rises, scipy.sparse.csr_array(counts))[0]
+    assert scores[0] > 0.3 > 0 > scores[1]
 
 
 def test_a_topic_that_never_rises_has_no_words():

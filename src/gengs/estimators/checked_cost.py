@@ -72,7 +72,7 @@ class CheckedCost:
         self.cost, self.factors = cost, factors
 
     def __call__(self, values: Tensor) -> Tensor:
-        costs = self.cost(values)
+        costs = self.cost(values.clone())  # which it may change in place
         owner, expected = self.factors.owner, (values.shape[0], *self.factors.batch)
         if not isinstance(costs, Tensor):
             raise TypeError(
@@ -84,6 +84,10 @@ class CheckedCost:
                 f"{owner}: `cost` must return one number per draw, shape {expected} for values of "
                 f"shape {tuple(values.shape)}, but returned shape {tuple(costs.shape)}"
                 f"{_remedy(tuple(costs.shape), expected, tuple(values.shape))}."
+            )
+        if costs.is_complex():
+            raise TypeError(
+                f"{owner}: `cost` must return real numbers, but returned {costs.dtype}."
             )
         if not costs.is_floating_point():  # a count is a cost like any other
             costs = costs.to(values.dtype)
@@ -153,7 +157,7 @@ class CheckedCost:
         with torch.random.fork_rng([device] if device.type == "cuda" else []), torch.enable_grad():
             for _ in range(min(8, 1 + _ENOUGH // max(costs.numel(), 1))):
                 values = redraw().detach().requires_grad_()
-                again = self.cost(values)
+                again = self.cost(values.clone())
                 if again.requires_grad:
                     (slope,) = torch.autograd.grad(again.sum(), values, materialize_grads=True)
                     if slope.any():

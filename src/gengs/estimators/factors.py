@@ -67,6 +67,11 @@ class Factors:
         cut = len(q.batch_shape) - factor_dims
         whole = torch.Size(q.batch_shape)  # other libraries' laws may have a tuple
         self.batch, self.shape, self.event = whole[:cut], whole[cut:], q.event_shape
+        if 0 in self.shape:
+            raise ValueError(
+                f"{owner} expects a latent vector of one number or more, but got one of shape "
+                f"{tuple(self.shape)}."
+            )
 
     @lazy_property
     def record(self) -> Law:

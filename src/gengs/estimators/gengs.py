@@ -3,20 +3,21 @@ r"""The paper's estimator: backpropagate through a relaxed draw (GenGS).
 Approximates :math:`\nabla_\theta E_{z \sim q_\theta}[f(z)]` with the pathwise gradient
 
 .. math::
-    \nabla_\theta f(\mathcal{T}(y)), \qquad
-    y = \mathrm{softmax}\big((\log \pi_\theta + g) / \tau\big), \qquad
-    \mathcal{T}(y) = \sum_k y_k c_k
+    \nabla_\theta f(\mathcal{T}(w)), \qquad
+    w = \mathrm{softmax}\big((\log \pi_\theta + g) / \tau\big), \qquad
+    \mathcal{T}(w) = \sum_k w_k c_k
 
-of a distribution on finitely many atoms. It needs a cost that is differentiable, and defined
-between the atoms. It is biased: it differentiates the relaxed expectation, exact only as
-:math:`\tau \to 0`, where its variance grows without bound. For Poisson(3) and
-:math:`f = (z - 2.6)^2` the bias is -22 % at :math:`\tau = 0.5`.
+of a distribution on finitely many atoms: the paper's Algorithm 1, with
+:math:`w \sim \mathrm{GS}(\pi, \tau)` and the :math:`\mathcal{T}` of its eq. (3). It needs a cost
+that is differentiable, and defined between the atoms. It is biased: it differentiates the relaxed
+expectation, exact only as :math:`\tau \to 0`, where its variance grows without bound. For
+Poisson(3) and :math:`f = (z - 2.6)^2` the bias is -22 % at :math:`\tau = 0.5`.
 
 The paper's variants are choices of the distribution and of one switch:
 
 - *GenGS*: ``q = truncate(Poisson(rate), n)``;
-- *GenGS NP*: ``q = truncate(Poisson(rate), mass=0.999)``;
-- *GenGS Imp*: ``q = Finite(atoms, logits=network(x))``;
+- *GenGS NP* (Algorithm 2): ``q = truncate(Poisson(rate), mass=0.999)``;
+- *GenGS Imp* (Algorithm 3): ``q = Finite(atoms, logits=network(x))``;
 - *GenGS ST*: ``GenGS(hard=True)``, discrete forward, relaxed backward.
 
 References:

@@ -18,7 +18,7 @@ rows of the table at a time: nothing of the size of K tables is ever kept. (A gr
 back through twice has new noise the second time.) Given the winner,
 
 .. math::
-    y_i \propto (1 + r_i)^{-1/\tau}, \qquad r_i = \frac{E_i}{\pi_i E_b}, \qquad r_b = 0,
+    w_i \propto (1 + r_i)^{-1/\tau}, \qquad r_i = \frac{E_i}{\pi_i E_b}, \qquad r_b = 0,
 
 with :math:`E \sim \mathrm{Exp}(1)`: all weights lie between 0 and 1. The K draws share one random
 number per atom, turned by 1/K of a circle from one to the next: each draw is exact, and together

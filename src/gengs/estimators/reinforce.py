@@ -1,6 +1,7 @@
 r"""The score-function estimator (REINFORCE), and its leave-one-out form.
 
-Approximates :math:`\nabla_\theta E_{z \sim q_\theta}[f(z)]` with
+Approximates :math:`\nabla_\theta E_{z \sim q_\theta}[f(z)] = E_{z \sim q_\theta}[f(z) \nabla \log
+q_\theta(z)]` (eq. (1) of the GenGS paper) with
 
 .. math::
     \text{RF:}\quad \frac1m \sum_i f(z_i) \nabla \log q(z_i), \qquad

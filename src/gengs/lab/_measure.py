@@ -39,7 +39,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, Independent
 
-from ..estimators.base import Cost, Estimator
+from ..estimators.base import Cost, Estimator, positive_integer
 from ..estimators.checked_cost import leads_to
 from ..estimators.exact import Exact
 from ..estimators.reinforce import RLOO
@@ -79,8 +79,7 @@ def measure(
     parameters = leaves_of(q)
     if not parameters:
         raise ValueError("measure expects a `q` built from tensors that require a gradient.")
-    if gradients < 2:
-        raise ValueError(f"measure expects at least two `gradients`, but got {gradients}.")
+    positive_integer("measure", "gradients", gradients, least=2)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if exact is None:

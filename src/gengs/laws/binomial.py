@@ -141,9 +141,8 @@ class BernoulliLaw(BinomialLaw):
         return super(Trials, self).log_clipped(k, first)
 
     def _log_pmf(self, k: Tensor) -> Tensor:
-        inside = self.inside(k)
-        index = k.where(inside, 0).long().expand(*self.batch_shape, k.shape[-1])
-        return self.pair.gather(-1, index).where(inside, -torch.inf)
+        either = torch.where(k == 1, self.pair[..., 1:], self.pair[..., :1])
+        return either.where(self.inside(k), -torch.inf)
 
     def _log_at_least(self, a: Tensor, rare: bool) -> Tensor:
         return log_sum(self.pair.where(torch.arange(2, device=a.device) >= a, -torch.inf))

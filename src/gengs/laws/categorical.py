@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.distributions import Categorical
 from torch.distributions.utils import lazy_property
 
+from ..numerics.inverse_cdf import pick
 from ..numerics.tails import log_sum, safe_log, was_given, widen
 from .law import Law, Spec, register
 
@@ -60,8 +61,16 @@ class CategoricalLaw(Law):
 
     def log_pmf(self, k: Tensor) -> Tensor:
         inside = self.inside(k)
-        index = k.where(inside, 0).long().expand(*self.batch_shape, k.shape[-1])
-        return self.like.gather(-1, index).where(inside, -torch.inf)
+        table = self.like.unsqueeze(-2)  # (*batch, 1, K)
+        return pick(table, k.where(inside, 0).long()).where(inside, -torch.inf)
+
+    def to_first_order(
+        self, k: Tensor, pmf: Tensor, ends: tuple[Tensor, Tensor] | None = None
+    ) -> Tensor:
+        if self.given_probs is None:
+            return pmf
+        inside, table = self.inside(k), self.given_probs.unsqueeze(-2)
+        return pick(table, k.where(inside, 0).long()).where(inside, 0.0)
 
     def log_at_least(self, a: Tensor) -> Tensor:
         k = torch.arange(self.size, device=a.device)

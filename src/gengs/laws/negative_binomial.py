@@ -31,7 +31,7 @@ from ..tables.kl import divergence_by_tables, log_difference
 from .law import Law, Spec, register
 from .line import Rates
 from .pmf import BoundaryExpansion
-from .poisson import moving_poisson
+from .poisson import draw_poisson, moving_poisson
 from .trials import Trials
 
 
@@ -84,8 +84,8 @@ class NegativeBinomialLaw(Trials):
     def draw(self, shape: torch.Size) -> Tensor:
         with torch.no_grad():
             r = widen(self.q.total_count).expand(shape + self.batch_shape)
-            drawn = torch._standard_gamma(nonzero(r)).where(r > 0, 0.0)
-            return torch.poisson(drawn * widen(self._odds()))
+            drawn = torch._standard_gamma(nonzero(r)).where(r > 0, r)  # 0, or NaN
+            return draw_poisson(drawn * widen(self._odds()))
 
     def attach(self, z: Tensor) -> Tensor:
         return Law.attach(self, z) if self.compound else super().attach(z)
@@ -99,7 +99,7 @@ class NegativeBinomialLaw(Trials):
             return Law.rsample(self, shape, antithetic=True)
         r = self.q.total_count.expand(shape + self.batch_shape)
         drawn = Gamma(nonzero(r), torch.ones_like(r), validate_args=False).rsample()
-        drawn = torch.where(r == 0, r, drawn)  # at r = 0 the mean's slope, the odds
+        drawn = torch.where(r > 0, drawn, r)  # at r = 0 the mean's slope, the odds; or NaN
         return moving_poisson(drawn * self._odds())
 
     def _odds(self) -> Tensor:

@@ -135,13 +135,21 @@ class PMF:
             below = given.where(values < first, 0.0).sum(-1, keepdim=True)
             above = given.where(values > last, 0.0).sum(-1, keepdim=True)
             return pmf + below.where(k == first, 0.0) + above.where(k == last, 0.0)
+        return self.to_first_order(k, clipped.exp(), (first, last))
+
+    def to_first_order(
+        self, k: Tensor, pmf: Tensor, ends: tuple[Tensor, Tensor] | None = None
+    ) -> Tensor:
+        """``pmf``, the PMF at ``k``, and at a boundary one that moves; clipped to ``ends``."""
         expansion = self.boundary_expansion()
         if expansion is None:
-            return clipped.exp()
-        here = k == expansion.here.maximum(first).minimum(last)
-        there = k == expansion.there.maximum(first).minimum(last)
-        leaves = expansion.probability
-        return torch.where(expansion.sure, here * (1 - leaves) + there * leaves, clipped.exp())
+            return pmf
+        here, there, leaves = expansion.here, expansion.there, expansion.probability
+        if ends is not None:
+            first, last = ends
+            here, there = (x.maximum(first).minimum(last) for x in (here, there))
+        moving = (k == here) * (1 - leaves) + (k == there) * leaves
+        return torch.where(expansion.sure, moving, pmf)
 
     def for_window(self) -> Self:
         """A law whose bulk is where this one's is, or will be: what a window is chosen for."""

@@ -8,7 +8,7 @@ so that a draw moves by :math:`dz/d\lambda = \tfrac12 (1 + z / \lambda)`, and
 :math:`\partial_\lambda E f = E[f(Z + 1) - f(Z)]`. Tails: :mod:`gengs.numerics.poisson_tail`.
 """
 
-__all__ = ["PoissonLaw", "moving_poisson"]
+__all__ = ["PoissonLaw", "draw_poisson", "moving_poisson"]
 
 import torch
 from torch import Tensor
@@ -48,12 +48,7 @@ class PoissonLaw(Line):
         return {"rate": (_up, _below)}
 
     def draw(self, shape: torch.Size) -> Tensor:
-        with torch.no_grad():
-            rate = widen(self.q.rate).expand(shape + self.batch_shape)
-            drawn = torch.poisson(rate.clamp_max(_LARGEST))
-            # the same noise, standardised, around a rate that torch cannot draw at
-            beyond = rate + (drawn - _LARGEST) * (rate / _LARGEST).sqrt()
-            return torch.where(rate > _LARGEST, beyond.round(), drawn)
+        return draw_poisson(self.q.rate.expand(shape + self.batch_shape))
 
     @property
     def arrival_rate(self) -> Tensor:
@@ -102,6 +97,16 @@ def _up(z: Tensor, rate: Tensor) -> Tensor:
 def _below(z: Tensor, rate: Tensor) -> Tensor:
     none = (rate == 0).to(rate.dtype)  # there 0/0 is to be 1
     return (z + none) / (rate + none)
+
+
+def draw_poisson(rate: Tensor) -> Tensor:
+    """Poisson counts at ``rate``, however large it is, without a gradient."""
+    with torch.no_grad():
+        rate = widen(rate)
+        drawn = torch.poisson(rate.clamp_max(_LARGEST))
+        # the same noise, standardised, around a rate that torch cannot draw at
+        beyond = rate + (drawn - _LARGEST) * (rate / _LARGEST).sqrt()
+        return torch.where(rate > _LARGEST, beyond.round(), drawn)
 
 
 def moving_poisson(rate: Tensor) -> Tensor:

@@ -25,6 +25,7 @@ from __future__ import annotations
 __all__ = ["PlackettLuce"]
 
 from itertools import permutations
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -36,9 +37,10 @@ from ..numerics.gumbel import log_exponential
 from ..numerics.sorting import highest_first
 from ..numerics.tracing import any_of, set_shapes, validates
 from ..tables.discrete import Discrete
-from .outcomes import log_orders, refuse_many
+from .outcomes import log_orders, refuse_many, require_tensor
 from .ranking_faces import arranged, matrix_of
 from .ranking_members import members_of
+from .ranking_orders import Orders, for_batch, require_order
 from .ranking_swaps import ranks_of
 
 LAST = -1e30
@@ -79,9 +81,9 @@ class PlackettLuce(Discrete):
                 f"but got {got}."
             )
         n = logits.shape[-1]
-        if k is not None and (isinstance(k, bool) or not isinstance(k, int)):
+        if k is not None and (isinstance(k, bool) or not isinstance(k, Integral)):
             raise ValueError(f"PlackettLuce expects an integer `k` or None, but got {k!r}.")
-        self.k = n if k is None else k
+        self.k = n if k is None else int(k)
         if not 1 <= self.k <= n:
             raise ValueError(
                 f"PlackettLuce expects `k` between 1 and the number of items, {n}, but got {k}."
@@ -102,7 +104,7 @@ class PlackettLuce(Discrete):
     @constraints.dependent_property(is_discrete=True, event_dim=2)
     def support(self) -> constraints.Constraint:
         """Matrices of k rows, each the one-hot vector of another item."""
-        return _Orders()
+        return Orders()
 
     @property
     def items(self) -> int:
@@ -132,7 +134,6 @@ class PlackettLuce(Discrete):
 
     def best(self, scores: Tensor) -> Tensor:
         """The items of the k highest scores, in order; padding stays in its own order."""
-        scores = scores.detach()
         if self.k < self.items:
             places = torch.linspace(LAST, 2 * LAST, self.items, device=scores.device)
             return scores.maximum(places.to(scores.dtype)).topk(self.k).indices
@@ -148,39 +149,23 @@ class PlackettLuce(Discrete):
 
     # ----------------------------------------------------------------------- the faces of an order
 
-    def _require_order(self, order: Tensor, values: bool = False) -> None:
-        """Raise unless ``order`` has k integers, and with ``values`` those of different items."""
-        if not isinstance(order, Tensor) or order.dtype not in (torch.int64, torch.int32):
-            kind = order.dtype if isinstance(order, Tensor) else type(order).__name__
-            raise TypeError(f"PlackettLuce expects an order of integer indices, but got {kind}.")
-        if order.shape[-1:] != (self.k,):
-            raise ValueError(
-                f"PlackettLuce expects the indices of {self.k} items in the last dimension of an "
-                f"order, but got shape {tuple(order.shape)}."
-            )
-        if values and self._validate_args:
-            placed = order.detach().sort(-1).values
-            repeated = (placed.diff(dim=-1) == 0).any()
-            if any_of(repeated, (order < 0).any(), (order >= self.items).any()):
-                raise ValueError(
-                    f"PlackettLuce expects each of the items 0 … {self.items - 1} at most once in "
-                    "an order, but one is repeated or is no item."
-                )
+    def _checked(self, order: Tensor) -> Tensor:
+        """An order of indices, for each element of the batch."""
+        order = require_order(order, self.k, self.items, self._validate_args)
+        return for_batch(order, self.batch_shape)
 
     def matrix(self, order: Tensor) -> Tensor:
         """The matrix of an order, ``(…, k, n)``, with the swap rule's gradient."""
-        self._require_order(order)
-        return matrix_of(self.logits, order, self.one_hot(order))
+        order = self._checked(order)
+        return matrix_of(self.logits.to(self._dtype), order, self.one_hot(order))
 
     def ranks(self, order: Tensor) -> Tensor:
         """The place of each item, ``(…, n)``, from 0; k for those beyond the first k."""
-        self._require_order(order)
-        return ranks_of(self.logits.to(self._dtype), order)
+        return ranks_of(self.logits.to(self._dtype), self._checked(order))
 
     def members(self, order: Tensor) -> Tensor:
         """Which items are among the first k, ``(…, n)``, as 0 and 1."""
-        self._require_order(order)
-        return members_of(self.logits.to(self._dtype), order)
+        return members_of(self.logits.to(self._dtype), self._checked(order))
 
     def arrange(self, order: Tensor, values: Tensor) -> Tensor:
         """The items' values in drawn order: ``(…, n, *rest)`` to ``(…, k, *rest)``.
@@ -189,16 +174,20 @@ class PlackettLuce(Discrete):
             order: The drawn indices, ``(*sample, *batch, k)``.
             values: What belongs to each item, ``(*batch, n, *rest)``; it may carry a gradient.
         """
-        self._require_order(order)
-        rest = self._rest(values)
+        order, rest = self._checked(order), self._rest(values)
         shape = (*order.shape[:-1], self.items)
         wide = values.expand(*shape, *rest).reshape(*shape, rest.numel())  # (…, n, d)
-        return arranged(self.logits, order, wide).reshape(*order.shape, *rest)
+        return arranged(self.logits.to(self._dtype), order, wide).reshape(*order.shape, *rest)
 
     def _rest(self, values: Tensor) -> torch.Size:
         """The shape of one item's value."""
-        lead = len(self.batch_shape) + 1
-        if values.dim() < lead or values.shape[lead - 1] != self.items:
+        if not isinstance(values, Tensor) or values.dtype == torch.bool:
+            kind = values.dtype if isinstance(values, Tensor) else type(values).__name__
+            raise TypeError(f"PlackettLuce.arrange expects a tensor of numbers, but got {kind}.")
+        wanted = (*self.batch_shape, self.items)
+        lead = len(wanted)
+        pairs = zip(values.shape, wanted, strict=False)
+        if values.dim() < lead or any(a not in (1, b) for a, b in pairs):
             raise ValueError(
                 f"PlackettLuce.arrange expects `values` of shape (*batch, n, *rest) with batch "
                 f"{tuple(self.batch_shape)} and n = {self.items}, but got {tuple(values.shape)}."
@@ -209,9 +198,10 @@ class PlackettLuce(Discrete):
 
     def order_of(self, value: Tensor) -> Tensor:
         """The indices of a matrix ``(…, k, n)``."""
-        return value.argmax(-1)
+        return value.to(self._dtype).argmax(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
+        require_tensor("PlackettLuce", value)
         if value.shape[-2:] != self.event_shape:
             raise ValueError(
                 f"PlackettLuce.log_prob expects matrices of shape {tuple(self.event_shape)}, but "
@@ -229,9 +219,8 @@ class PlackettLuce(Discrete):
 
     def log_prob_order(self, order: Tensor) -> Tensor:
         """The log-probability of orders given as indices, ``(*sample, *batch, k)``."""
-        self._require_order(order, values=True)
-        shape = torch.broadcast_shapes(order.shape[:-1], self.batch_shape)
-        order = order.expand(*shape, self.k)
+        order = self._checked(order)
+        shape = order.shape[:-1]
         possible = (self.logits.detach() > -torch.inf).expand(*shape, self.items)
         logits = self.logits.to(torch.promote_types(self._dtype, torch.float32))
         if logits.device.type != "mps":
@@ -266,10 +255,19 @@ class PlackettLuce(Discrete):
             "the orders of a few items."
         )
 
+    @property
+    def variance(self) -> Tensor:
+        """Of each entry of the matrix, where the mean is known."""
+        mean = self.mean
+        return mean * (1 - mean)
+
     def entropy(self) -> Tensor:
+        if self.k == 1:
+            log_p = self.logits.to(self._dtype).log_softmax(-1)
+            return -(log_p.exp() * log_p.masked_fill(log_p == -torch.inf, 0.0)).sum(-1)
         raise NotImplementedError(
-            "PlackettLuce has no closed form of its entropy; -q.log_prob(q.sample()) is an "
-            "unbiased estimate, and RLOO differentiates it."
+            "PlackettLuce has no closed form of its entropy beyond k = 1; -q.log_prob(q.sample()) "
+            "is an unbiased estimate, and RLOO differentiates it."
         )
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
@@ -292,12 +290,3 @@ class PlackettLuce(Discrete):
     def __repr__(self) -> str:
         what = f"{self.items}" if self.k == self.items else f"first {self.k} of {self.items}"
         return f"PlackettLuce({what}, batch {tuple(self.batch_shape)})"
-
-
-class _Orders(constraints.Constraint):
-    is_discrete = True
-    event_dim = 2
-
-    def check(self, value: Tensor) -> Tensor:
-        binary = ((value == 0) | (value == 1)).flatten(-2).all(-1)
-        return binary & (value.sum(-1) == 1).all(-1) & (value.sum(-2) <= 1).all(-1)

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..numerics.autograd_function import AutogradFunction
 from ..numerics.gumbel import log_exponential
 from .ranking_swaps import least, not_twice, weights_of
 
@@ -56,9 +57,7 @@ def members_of(
     return result
 
 
-class _Members(torch.autograd.Function):
-    generate_vmap_rule = True
-
+class _Members(AutogradFunction):
     @staticmethod
     def forward(logits: Tensor, order: Tensor, outside: Tensor, last: Tensor) -> Tensor:
         shape = (*order.shape[:-1], logits.shape[-1])

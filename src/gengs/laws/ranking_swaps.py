@@ -53,6 +53,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from ..numerics.autograd_function import AutogradFunction
 from ..numerics.once_differentiable import OnceDifferentiable
 
 _ONCE = (
@@ -86,9 +87,10 @@ def swap_rates(logits: Tensor, order: Tensor) -> tuple[Tensor, Tensor | None]:
 
 
 def weights_of(logits: Tensor, order: Tensor) -> Tensor:
-    """The weights relative to their sum, ``(*sample, *batch, n)``; 0 for padding."""
+    """The weights relative to the largest one, ``(*sample, *batch, n)``; 0 for padding."""
     wide = torch.float32 if logits.device.type == "mps" else torch.float64
-    weights = logits.detach().softmax(-1, dtype=wide)
+    scores = logits.detach().to(wide)
+    weights = (scores - scores.amax(-1, keepdim=True)).exp_()
     return weights.expand(*order.shape[:-1], logits.shape[-1])
 
 
@@ -98,33 +100,27 @@ def least(weights: Tensor) -> float:
 
 
 def slope(
-    logits: Tensor, order: Tensor, between: Tensor | None, enters: Tensor | None, *made_of: Tensor
+    logits: Tensor, order: Tensor, between: Tensor, enters: Tensor, *made_of: Tensor
 ) -> Tensor:
     """The gradient in the scores, from what each swap changes in the cost.
 
     Args:
         logits: The scores, ``(*batch, n)``.
         order: The items in their places, ``(*sample, *batch, k)``.
-        between: What each swap of neighbours changes, ``(*sample, *batch, k - 1)``, or nothing.
-        enters: What each item changes that takes the k-th place, ``(*sample, *batch, n)``.
+        between: What each swap of neighbours changes, ``(*sample, *batch, k - 1)``.
+        enters: What each item changes that takes the k-th place, ``(*sample, *batch, n)``; not
+            looked at where all n have places.
         made_of: What the changes were made of, for the word against second derivatives.
     """
-    rates, outside = swap_rates(logits.detach(), order)
-    found, at_places = None, None
-    if between is not None:
-        flows = pad(rates.mul_(between).mul_(0.5), (1, 1))
-        at_places = flows[..., :-1] - flows[..., 1:]
-    if enters is not None and outside is not None:
+    rates, outside = swap_rates(logits, order)
+    at_places = pad(rates * between, (1, 1)).diff(dim=-1).mul_(-0.5)
+    if outside is None:
+        found = at_places  # of which nothing is left: all items have places
+    else:
         found = outside * (enters / 2)
-        last = pad(-found.sum(-1, keepdim=True), (order.shape[-1] - 1, 0))
-        at_places = last if at_places is None else at_places + last
-    if found is None:
-        found = torch.zeros(*order.shape[:-1], logits.shape[-1], device=order.device)
-        found = found.to(logits.dtype)
-    if at_places is not None:
-        found = found.scatter(-1, order, at_places.to(found.dtype))
-    found = found.to(logits.dtype).sum_to_size(logits.shape)
-    return not_twice(found, logits, *made_of)
+        at_places = at_places - pad(found.sum(-1, keepdim=True), (order.shape[-1] - 1, 0))
+    found = found.scatter(-1, order, at_places.to(found.dtype)).to(logits.dtype)
+    return not_twice(found.sum_to_size(logits.shape), logits, *made_of)
 
 
 def not_twice(gradient: Tensor, *made_of: Tensor) -> Tensor:
@@ -145,9 +141,7 @@ def swap_coordinates(logits: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
     return between, enters
 
 
-class _SwapCoordinates(torch.autograd.Function):
-    generate_vmap_rule = True
-
+class _SwapCoordinates(AutogradFunction):
     @staticmethod
     def forward(logits: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
         enters = torch.zeros_like(logits).expand(*order.shape[:-1], -1).clone()
@@ -156,13 +150,11 @@ class _SwapCoordinates(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         ctx.save_for_backward(*inputs)
-        ctx.set_materialize_grads(False)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         logits, order = ctx.saved_tensors
-        given = [grad for grad in grads if grad is not None]
-        return slope(logits, order, grads[0], grads[1], *given), None
+        return slope(logits, order, *grads, *grads), None
 
 
 def ranks_of(logits: Tensor, order: Tensor) -> Tensor:
@@ -171,10 +163,8 @@ def ranks_of(logits: Tensor, order: Tensor) -> Tensor:
     return result
 
 
-class _Ranks(torch.autograd.Function):
+class _Ranks(AutogradFunction):
     """The face that is asked for most, in as few passes as it takes."""
-
-    generate_vmap_rule = True
 
     @staticmethod
     def forward(logits: Tensor, order: Tensor) -> Tensor:
@@ -192,8 +182,8 @@ class _Ranks(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         logits, order = ctx.saved_tensors
         placed = grad.gather(-1, order)
-        between = placed[..., :-1] - placed[..., 1:]
-        enters = placed[..., -1:] - grad if order.shape[-1] < logits.shape[-1] else None
+        between = placed.diff(dim=-1).neg_()
+        enters = placed[..., -1:] - grad if order.shape[-1] < logits.shape[-1] else grad
         return slope(logits, order, between, enters, grad), None
 
 
@@ -212,7 +202,7 @@ def swap_orders(logits: Tensor, order: Tensor, number: int | None) -> tuple[Tens
         differences, zeros whose gradient is the weight.
     """
     n, k = logits.shape[-1], order.shape[-1]
-    between, outside = swap_rates(logits.detach(), order)
+    between, outside = swap_rates(logits, order)
     rates = between if outside is None else torch.cat([between, outside], -1)
     many = rates.shape[-1]
     if number is None or number >= many:

@@ -31,7 +31,7 @@ from ..numerics.tails import log_sum, widen
 from ..numerics.tracing import any_of, inspectable, require_finite, set_shapes, validates
 from ..tables.discrete import Discrete
 from .law import Law, Spec, register
-from .poisson import moving_poisson
+from .poisson import draw_poisson, moving_poisson
 
 
 class _Integers(constraints.Constraint):
@@ -89,9 +89,7 @@ class Skellam(Discrete):
 
     def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
         shape = self._extended_shape(torch.Size(sample_shape))
-        with torch.no_grad():
-            up, down = self.rate_up.expand(shape), self.rate_down.expand(shape)
-            return torch.poisson(up) - torch.poisson(down)
+        return draw_poisson(self.rate_up.expand(shape)) - draw_poisson(self.rate_down.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args and inspectable(value):

@@ -21,6 +21,7 @@ from __future__ import annotations
 __all__ = ["Subset"]
 
 from itertools import combinations
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -31,7 +32,7 @@ from torch.types import _size
 
 from ..numerics.tracing import any_of, set_shapes, validates
 from ..tables.discrete import Discrete
-from .outcomes import log_choose, refuse_many
+from .outcomes import NEED_NO_LIST, log_choose, refuse_many, require_tensor
 from .subset_swaps import LogPartition, Mean
 from .subset_table import Table, make_table, walk
 
@@ -69,7 +70,13 @@ class Subset(Discrete):
         self.k, least, most = _checked_k(k, n)
         batch = logits.shape[:-1]
         if isinstance(self.k, Tensor):
-            batch = torch.broadcast_shapes(batch, self.k.shape)
+            try:
+                batch = torch.broadcast_shapes(batch, self.k.shape)
+            except RuntimeError:
+                raise ValueError(
+                    f"Subset expects a `k` that broadcasts with the batch {tuple(batch)}, but got "
+                    f"shape {tuple(self.k.shape)}."
+                ) from None
             self.k = self.k.to(logits.device)
         self.logits = logits if batch == logits.shape[:-1] else logits.expand(*batch, n)
         # whichever is the smaller: those that are taken, or those that are left out
@@ -95,7 +102,8 @@ class Subset(Discrete):
         left = int((logits[row] > -torch.inf).sum())
         raise ValueError(
             f"Subset expects at least k = {int(torch.as_tensor(self.k).expand(few.shape)[row])} "
-            f"elements with `logits` above -inf, but row {row} has {left}."
+            f"elements with `logits` above -inf, but got {left}"
+            + (f" in row {row}." if row else ".")
         )
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
@@ -165,6 +173,7 @@ class Subset(Discrete):
     # ------------------------------------------------------------------------ what is known of it
 
     def log_prob(self, value: Tensor) -> Tensor:
+        require_tensor("Subset", value)
         if self._validate_args:
             self._refuse_bad_value(value)
         logits = self.logits.to(self.table.q.dtype)
@@ -234,7 +243,8 @@ class Subset(Discrete):
         n, k = self.event_shape[0], self.k
         if isinstance(k, Tensor):
             raise NotImplementedError(
-                "the outcomes of a Subset can be listed where k is the same for the whole batch."
+                "the outcomes of a Subset can be listed where k is the same for the whole batch; "
+                + NEED_NO_LIST
             )
         refuse_many(self, log_choose(n, k))
         chosen = torch.tensor(list(combinations(range(n), k)), dtype=torch.int64)
@@ -269,18 +279,18 @@ class _KOfN(constraints.Constraint):
 
 def _checked_k(k: Any, n: int) -> tuple[int | Tensor, int, int]:
     """``k`` as an integer or a tensor of them, its smallest and its largest value."""
-    if isinstance(k, Tensor) and k.dim() == 0 and not k.is_floating_point():
-        k = int(k)
     if isinstance(k, Tensor):
         whole = k.to(torch.int64)
-        if k.dtype == torch.bool or (k.is_floating_point() and bool((whole != k).any())):
-            raise ValueError(f"Subset expects integers as `k`, but got a tensor of {k.dtype}.")
+        wrong = whole != k
+        if k.dtype == torch.bool or bool(wrong.any()):
+            got = k.dtype if k.dtype == torch.bool else k[wrong][0].item()
+            raise ValueError(f"Subset expects integers as `k`, but got {got}.")
         least, most = (int(whole.min()), int(whole.max())) if k.numel() else (0, 0)
-        k = whole
-    elif isinstance(k, bool) or not isinstance(k, int):
+        k = whole if k.dim() else least
+    elif isinstance(k, bool) or not isinstance(k, Integral):
         raise ValueError(f"Subset expects an integer `k` between 0 and n = {n}, but got {k!r}.")
     else:
-        least = most = k
+        k = least = most = int(k)
     if least < 0 or most > n:
         wrong = least if least < 0 else most
         raise ValueError(f"Subset expects an integer `k` between 0 and n = {n}, but got {wrong}.")

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.distributions.kl import register_kl
 
+from ..numerics.autograd_function import AutogradFunction
 from ..numerics.gumbel_softmax import Temperature
 from ..numerics.tracing import any_of
 from ..tables.finite import Finite
@@ -50,9 +51,7 @@ def _only_gradient(x: Tensor) -> Tensor:
     return value
 
 
-class _Zero(torch.autograd.Function):
-    generate_vmap_rule = True
-
+class _Zero(AutogradFunction):
     @staticmethod
     def forward(x: Tensor) -> Tensor:
         return torch.zeros_like(x)

@@ -28,6 +28,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..numerics.autograd_function import AutogradFunction
 from ..numerics.gumbel import log_exponential
 from ..numerics.gumbel_softmax import Temperature
 from .subset_table import flow, ratios
@@ -61,7 +62,7 @@ def relax_subset(
     scores = weights.log().clamp_min(_NEVER) + (logits - logits.detach())
     sums: Tensor = _LogSums.apply(logits, q, weights)  # (n + 1, *batch, K + 1)
     shape = (n, draws, *k.shape)
-    total = sums.new_zeros(shape)
+    total = (0.0 * logits).unsqueeze(1).expand(shape)  # a sure subset has a gradient too: zero
     log_last, log_exact = None, None  # log-weights of the last element taken; the same, exact
     for step in range(columns):
         r = (k - step).clamp_min(1)
@@ -101,10 +102,8 @@ def _chances(scores: Tensor, sums: Tensor, r: Tensor, log_last: Tensor | None) -
     return chances + torch.cat([nothing, before[:-1]])
 
 
-class _LogSums(torch.autograd.Function):
+class _LogSums(AutogradFunction):
     """The logarithms of all elementary symmetric polynomials, ``(n + 1, *batch, K + 1)``."""
-
-    generate_vmap_rule = True
 
     @staticmethod
     def forward(logits: Tensor, q: Tensor, weights: Tensor) -> Tensor:

@@ -43,6 +43,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..numerics.autograd_function import AutogradFunction
 from ..numerics.once_differentiable import OnceDifferentiable
 from .subset_table import at, covariance_product, flow, remaining
 
@@ -53,10 +54,8 @@ _ONCE = (
 _TWICE = "a Subset's mean can be differentiated once, its log_prob and entropy twice, no further."
 
 
-class LogPartition(torch.autograd.Function):
+class LogPartition(AutogradFunction):
     """The log-partition, which was computed with the table; its gradient is the mean."""
-
-    generate_vmap_rule = True
 
     @staticmethod
     def forward(logits: Tensor, q: Tensor, k: Tensor, value: Tensor) -> Tensor:
@@ -72,10 +71,8 @@ class LogPartition(torch.autograd.Function):
         return grad * Mean.apply(logits, q, k), None, None, None
 
 
-class Mean(torch.autograd.Function):
+class Mean(AutogradFunction):
     """The inclusion probabilities, ``(n, *batch)``; the derivative is the covariance."""
-
-    generate_vmap_rule = True
 
     @staticmethod
     def forward(logits: Tensor, q: Tensor, k: Tensor) -> Tensor:
@@ -102,9 +99,7 @@ def conditional_logits(logits: Tensor, y: Tensor, q: Tensor, k: Tensor) -> Tenso
     return result
 
 
-class _ConditionalLogits(torch.autograd.Function):
-    generate_vmap_rule = True
-
+class _ConditionalLogits(AutogradFunction):
     @staticmethod
     def forward(logits: Tensor, y: Tensor, q: Tensor, k: Tensor) -> Tensor:
         return at(q, remaining(y, k)).logit()
@@ -139,9 +134,7 @@ def move_subset(y: Tensor, decisions: Tensor, q: Tensor, k: Tensor) -> Tensor:
     return result
 
 
-class _Swap(torch.autograd.Function):
-    generate_vmap_rule = True
-
+class _Swap(AutogradFunction):
     @staticmethod
     def forward(y: Tensor, decisions: Tensor, here: Tensor, later: Tensor) -> Tensor:
         return y.clone()

@@ -15,7 +15,8 @@ posterior :math:`q` is
   Binomial          the logit of p; N is the prior's
   ================  =====================================
 
-- *implicit*: any PMF on the prior's atoms; the raw numbers are n logits per latent.
+- *implicit*: any PMF on the prior's atoms; the raw numbers are n logits per latent (Algorithm 3 of
+  the GenGS paper).
 
 - *tilted*: the prior, moved and narrowed (:func:`gengs.tilt`) by two raw numbers per latent. In
   units of the prior's own mean and standard deviation, :math:`t = (k - E_p) / \sigma_p`, they are a

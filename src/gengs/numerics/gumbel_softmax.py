@@ -1,9 +1,9 @@
 r"""The Gumbel-softmax of a distribution on finitely many atoms: weights, and the values they make.
 
 .. math::
-    y = \mathrm{softmax}\big((\log \pi + g) / \tau\big), \qquad
-    z = \mathcal{T}(y) = \sum_k y_k c_k = \frac{\sum_k e_k c_k}{\sum_k e_k}, \qquad
-    \frac{\partial z}{\partial \log \pi_k} = \frac{y_k (c_k - z)}{\tau}
+    w = \mathrm{softmax}\big((\log \pi + g) / \tau\big), \qquad
+    z = \mathcal{T}(w) = \sum_k w_k c_k = \frac{\sum_k e_k c_k}{\sum_k e_k}, \qquad
+    \frac{\partial z}{\partial \log \pi_k} = \frac{w_k (c_k - z)}{\tau}
 
 with :math:`e_k = \exp((\log \pi_k + g_k) / \tau)`. For numbers as atoms this is what a training
 step does all day. Composed of torch's operations it goes over the ``(batch, n)`` table a dozen
@@ -12,8 +12,8 @@ times and keeps three copies of it for the backward pass. Fused, the noise buffe
 fast.
 
 For a second derivative the weights must depend on the logits again. They do by
-:math:`y = \mathrm{softmax}(\log e + (\log\pi - \mathrm{sg}(\log\pi)) / \tau)`, whose value is the
-:math:`y` that was kept (``sg``: stop gradient).
+:math:`w = \mathrm{softmax}(\log e + (\log\pi - \mathrm{sg}(\log\pi)) / \tau)`, whose value is the
+:math:`w` that was kept (``sg``: stop gradient).
 """
 
 __all__ = ["Temperature", "check_temperature", "relaxed_value", "relaxed_weights", "soften"]
@@ -40,7 +40,7 @@ def relaxed_value(
     hard: bool = False,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """``T(y)``, ``(*sample, *batch, *event)``; ``hard``: the atom that won, moving like it."""
+    """``T(w)``, ``(*sample, *batch, *event)``; ``hard``: the atom that won, moving like it."""
     fixed = isinstance(temperature, (float, int)) and not hard
     shared = not law.event_dim and law.atoms.dim() == 1
     if fixed and shared and not law.atoms.requires_grad and is_eager(law.logits):

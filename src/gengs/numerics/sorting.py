@@ -32,6 +32,6 @@ def highest_first(scores: Tensor) -> Tensor:
     ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # integers in the order of the numbers
     if not _HAS_NUMPY or scores.device.type != "cpu":
         return ordered.sort(dim=-1, descending=True, stable=True).indices
-    keys = ordered.to(torch.int64).bitwise_not_().bitwise_left_shift_(32)
-    keys.add_(torch.arange(scores.shape[-1])).numpy().sort()
+    keys = ordered.to(torch.int64).mul_(-(1 << 32)).add_(torch.arange(scores.shape[-1]))
+    keys.numpy().sort()
     return keys.bitwise_and_(0xFFFFFFFF)

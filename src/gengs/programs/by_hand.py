@@ -1,13 +1,13 @@
 """Gradients that the program makes by itself, beside those of the block: they would count twice.
 
 Two idioms are known. *Straight-through*: ``z + p - p.detach()`` has the value of ``z`` and a
-gradient in ``p``. *REINFORCE*: ``log_prob(z) * (cost - baseline).detach()`` has the gradient of the
-score, whatever its value is.
+gradient in ``p``, and so has ``z * p / p.detach()``. *REINFORCE*:
+``log_prob(z) * (cost - baseline).detach()`` has the gradient of the score, whatever its value is.
 """
 
 from __future__ import annotations
 
-__all__ = ["ByHand"]
+__all__ = ["ADDITIVE", "DIVIDING", "ByHand"]
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,19 +21,21 @@ from .cut_operations import tensors_in
 from .sample_site import place_of, where
 
 ADDITIVE = frozenset(("add", "sub", "__radd__", "__rsub__", "rsub", "subtract", "add_", "sub_"))
+DIVIDING = frozenset(("div", "true_divide", "divide", "__truediv__", "__div__", "div_"))
+_PRODUCTS = ("MulBackward0", "DivBackward0")
 _SUMS = ("AddBackward0", "SubBackward0", "RsubBackward1", "RsubBackward0")
 _SHAPES = ("View", "Squeeze", "Unsqueeze", "Expand", "Alias", "Reshape", "Select", "Slice", "T")
 _LINEAR = (*_SHAPES, "Stack", "Cat", "Sum", "Mean", "Neg", "Add", "Permute", "Transpose", "Unbind")
 
 
-def _summands(node: Any, depth: int = 5) -> Iterator[Any]:
-    """The nodes that are added up in a node of autograd's graph, itself included."""
+def _parts(node: Any, joined_by: tuple[str, ...] = _SUMS, depth: int = 5) -> Iterator[Any]:
+    """The nodes that are added up (or multiplied) in a node of autograd's graph, with itself."""
     yield node
     name = type(node).__name__
-    if depth and (name in _SUMS or name.startswith(_SHAPES)):
+    if depth and (name in joined_by or name.startswith(_SHAPES)):
         for behind, _ in node.next_functions:
             if behind is not None:
-                yield from _summands(behind, depth - 1)
+                yield from _parts(behind, joined_by, depth - 1)
 
 
 class ByHand:
@@ -50,19 +52,21 @@ class ByHand:
     def detached(self, tensor: Tensor, result: Any) -> None:
         """A tensor with a gradient was detached."""
         if isinstance(result, Tensor):
-            self._detached[result] = set(_summands(get_gradient_edge(tensor).node))
+            self._detached[result] = set(_parts(get_gradient_edge(tensor).node))
 
-    def added(self, given: Any, result: Any) -> None:
-        """An addition or a subtraction was made."""
+    def added(self, given: Any, result: Any, divided: bool = False) -> None:
+        """An addition or a subtraction was made, or a division."""
         tensors = list(tensors_in(given))
         known = [self._detached[t] for t in tensors if t in self._detached]
         if not known or not isinstance(result, Tensor):
             return
         nodes = set().union(*known)
-        self._detached[result] = nodes
-        for tensor in tensors:
+        if not divided:
+            self._detached[result] = nodes
+        for tensor in tensors[:1] if divided else tensors:
             if tensor.requires_grad:
-                found = _summands(get_gradient_edge(tensor).node)
+                joined_by = _PRODUCTS if divided else _SUMS
+                found = _parts(get_gradient_edge(tensor).node, joined_by)
                 if any(node in nodes for node in found):
                     self._straight.add(place_of(*where()))
 

@@ -8,7 +8,11 @@ of replicates, whose spread gives standard errors: ten backward passes in all.
 
 The difference of a group is projected on the mean difference of the other groups, which is
 independent of it: a mean of these projections that is many standard errors above 0 is a bias of the
-path.
+path. The standard error is that of five numbers, so that a bias has to be large against it to be
+sure, and what lies between is said to be unknown.
+
+What neither of the two knows (a parameter that lost its gradient, random numbers that were not
+seen) makes them agree on a wrong number: then they are not said to agree.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from .block_stack import quiet
 from .credit import Credit, evaluate
 from .fitted_score import FittedScore
 from .law_checks import base_of
-from .remarks import why_biased
+from .remarks import missing, why_biased
 from .sample_site import Site
 from .score_rule import require_score
 
@@ -36,10 +40,10 @@ if TYPE_CHECKING:
     from .program import Program
 
 _GROUPS = 5
-_CERTAIN = 6.0
-"""Standard errors, of five groups: one in 500 by chance."""
-_SMALL, _VAGUE = 0.03, 0.25
-"""A bias below the first is not worth a word; one below the second has to be ruled out."""
+_DOUBTFUL, _CERTAIN = 3.0, 6.0
+"""Standard errors, of five groups: about one in 70 and one in 300 by chance."""
+_SMALL, _VAGUE = 0.03, 0.15
+"""A bias below the first is not worth a word; one above the second has to be ruled out."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Check:
 
     verdict: str
     agrees: bool | None
-    """Whether path and score agree; ``None`` if the score varies too much to tell."""
+    """Whether path and score agree; ``None`` if that cannot be told here."""
     path: Tensor
     """The gradient of the path, in all parameters."""
     path_error: Tensor
@@ -93,7 +97,27 @@ def check_path(program: Program, cost: Tensor) -> Check:
             score = _by_groups(own, leaves)
         finally:
             program.gate[0] = True
-    return _compare(torch.zeros_like(score) if path is None else path, score, program)
+    found = _compare(torch.zeros_like(score) if path is None else path, score, program)
+    shared = [site for site in as_scored if site.scored and site.shared]
+    return _doubted(found, [*map(_shared, shared[:1]), *missing(program, cost)])
+
+
+def _shared(site: Site) -> str:
+    return (
+        f"{site.place}: {site.law} of shape {site.shape} is shared by all replicates, so that its "
+        "part has no standard error; if one of its dimensions counts them, say "
+        "gengs.differentiable(..., dim=)."
+    )
+
+
+def _doubted(found: Check, doubts: Sequence[str]) -> Check:
+    """The same, where a comparison of path and score is not the whole of it."""
+    if not doubts:
+        return found
+    doubt = " ".join(doubts[:2])
+    if found.agrees is False and "shared by all" not in doubt:
+        return replace(found, verdict=f"{found.verdict} Besides: {doubt}")
+    return replace(found, agrees=None, verdict=f"this cannot be checked: {doubt}")
 
 
 def is_freed(cost: Tensor) -> bool:
@@ -152,16 +176,25 @@ def _compare(path: Tensor, score: Tensor, program: Program) -> Check:
     noise = float(_error(apart).norm()) / size
     off = float(apart.mean(0).norm()) / size
     numbers = f"{off:.0%} ± {noise:.0%} (z = {z:.0f})" if off < 10 else f"a factor of {off:.0f}"
-    if z > _CERTAIN and off > _SMALL:
-        agrees: bool | None = False
+    agrees: bool | None = None
+    if not bool(torch.isfinite(path).all()):
+        agrees = False
+        verdict = (
+            f"the path's gradient is not finite{why_biased(program)}: some function has an "
+            "infinite slope at a value that was drawn, as sqrt(x) has at 0; use "
+            "by=gengs.FittedScore() or RLOO()."
+        )
+    elif z > _CERTAIN and off > _SMALL:
+        agrees = False
         why = why_biased(program)
         verdict = f"the path is off by {numbers}{why}; use by=gengs.FittedScore() or RLOO()."
-    elif off + 2 * noise > _VAGUE:
-        agrees = None
+    elif not off + 2 * noise <= _VAGUE:
         verdict = (
             f"the score varies too much to tell whether the path is right: they differ by "
             f"{off:.0%} ± {noise:.0%} of the gradient; check with more replicates."
         )
+    elif z > _DOUBTFUL and off > _SMALL:
+        verdict = f"perhaps the path is off, by {numbers}; check with more replicates."
     else:
         agrees = True
         verdict = f"path and score agree within {max(off + 2 * noise, 0.01):.0%} of the gradient."

@@ -122,7 +122,8 @@ class CutReport:
 
     def unrecognised(self) -> None:
         """Note uniform numbers whose comparison with a probability was not taken as a draw."""
-        self._uniforms.add(where())
+        if not asked_by_library():
+            self._uniforms.add(where())
 
     # ---------------------------------------------------------------------------- afterwards
 
@@ -165,29 +166,32 @@ class CutReport:
         for note, nodes in self._notes.items():
             for site in self._draws_behind(nodes, through=False):
                 blamed.setdefault(site, []).append(note)
-        for group in by_line(sites, "shape"):
+        for group in by_line(sites):
             moving = [site for site in group if site.node is not None]
             notes = sorted({note for site in moving for note in blamed.get(site, ())})
-            first = group[0]
-            what = f"{first.place}: {first.law}, shape {first.shape}"
-            what += f", {len(group)} draws" if len(group) > 1 else ""
+            what = _described(group)
             # one of many may well be idle: the last step of a loop moves what nobody looks at
             if moving and not reached.intersection(moving):
                 yield f"{what}: no gradient comes back; {_reasons(notes)}"
             elif notes:
                 yield f"{what}: part of the gradient ends; {_reasons(notes)}"
-            if first.shared and first.scored:
+            if shared := [site for site in group if site.shared and site.scored]:
                 yield (
-                    f"{what}: shared by all replicates, so it has no baseline and varies more; "
-                    "if one of its dimensions counts them, say gengs.differentiable(..., dim=)."
+                    f"{_described(shared)}: shared by all replicates, so it has no baseline and "
+                    "varies more; if one of its dimensions counts them, say "
+                    "gengs.differentiable(..., dim=)."
                 )
-        for file, line in sorted(self._uniforms):
-            yield (
-                f"{place_of(file, line)}: uniform numbers (or other continuous ones) meet a tensor "
-                "that carries a gradient, and are compared or rounded in a way that is not taken "
-                "as a draw: the gradient ends there; draw by torch.bernoulli(p), "
-                "torch.multinomial(p, 1) or Law.sample()."
-            )
+        yield from self.about_uniforms()
+
+    def about_uniforms(self) -> list[str]:
+        """One sentence for each line where random numbers meet a parameter in an unknown way."""
+        return [
+            f"{place_of(file, line)}: uniform numbers (or other continuous ones) meet a tensor "
+            "that carries a gradient, and are compared or rounded in a way that is not taken "
+            "as a draw, or were made outside of the block: the gradient ends there; draw by "
+            "torch.bernoulli(p), torch.multinomial(p, 1) or Law.sample(), in the block."
+            for file, line in sorted(self._uniforms)
+        ]
 
     def _draws_behind(self, nodes: Sequence[Any], through: bool) -> Iterator[Site]:
         """Draws in the graph behind ``nodes``; the nearest only, unless ``through`` them."""
@@ -195,6 +199,13 @@ class CutReport:
         for node in nodes_behind(nodes, () if through else known):
             if node in known:
                 yield known[node]
+
+
+def _described(group: Sequence[Site]) -> str:
+    """The same words for the same line, however often it ran: Python shows them once."""
+    first = group[0]
+    alike = all(site.shape == first.shape for site in group)
+    return f"{first.place}: {first.law}, {f'shape {first.shape}' if alike else 'of several shapes'}"
 
 
 def _reasons(notes: Sequence[tuple[str, str, int]]) -> str:

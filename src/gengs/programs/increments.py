@@ -23,6 +23,12 @@ _FEW_STREAMS = 8
 """So many numbers of one draw are looked at one by one; of more, their sum."""
 
 
+_BELIEVED = ("torch.", "gengs.")
+"""Whose distributions say what their mean is, without a look at the draws."""
+_FAR = 8.0
+"""Standard errors."""
+
+
 @dataclass
 class Fit:
     """The weights of one fit."""
@@ -67,8 +73,9 @@ class Increments:
             drawn, mean = parts  # (T, R, C)
             epoch = torch.tensor([site.epoch for site in group])
             first = group[0]
+            foreign = not type(base_of(first.drawn_from)).__module__.startswith(_BELIEVED)
             for c in range(drawn.shape[-1]):
-                if bool(torch.isfinite(mean[..., c].detach()).all()):
+                if _is_mean(drawn[..., c], mean[..., c].detach(), foreign):
                     streams.append(
                         Stream(
                             (first.file, first.line, first.instruction, first.law, c),
@@ -113,6 +120,14 @@ class Increments:
         return Fit(
             residuals, [a.to(s.mean.dtype) for a, s in zip(weights, self.streams, strict=True)]
         )
+
+
+def _is_mean(drawn: Tensor, mean: Tensor, doubted: bool) -> bool:
+    """Whether a mean is finite and, where ``doubted``, not contradicted by the draws."""
+    if not bool(torch.isfinite(mean).all()):
+        return False
+    drift = (drawn - mean).double()
+    return not doubted or float(drift.sum().abs()) <= _FAR * float(drift.norm())
 
 
 def _means(group: list[Site], dims: list[int]) -> tuple[Tensor, Tensor] | None:

@@ -21,6 +21,7 @@ __all__ = [
     "was_given",
 ]
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ from torch.distributions import (
     Distribution,
     Independent,
     Multinomial,
+    VonMises,
 )
 
 from ..gradients import rsample
@@ -132,9 +134,9 @@ def mean_of(law: Any, z: Tensor) -> tuple[Tensor, Tensor] | None:
     """What was drawn and its mean, side by side, ``(*sample, *batch, channels)``.
 
     An index is a one-hot vector here, or a number where there are many categories. ``None`` where
-    there is no finite mean.
+    there is no finite mean. Atoms stand still: how they move is no matter of their probabilities.
     """
-    if isinstance(law, Interval):
+    if isinstance(law, Interval | VonMises):  # the mean of an angle is a direction
         return None
     while isinstance(law, Independent):
         law = law.base_dist
@@ -144,6 +146,9 @@ def mean_of(law: Any, z: Tensor) -> tuple[Tensor, Tensor] | None:
             return (z.unsqueeze(-1) == torch.arange(k, device=z.device)).to(probs.dtype), probs
         numbers = torch.arange(k, device=z.device, dtype=probs.dtype) / k
         return z.unsqueeze(-1) / k, (probs @ numbers).unsqueeze(-1)
+    if isinstance(law, Finite) and law.atoms.requires_grad:
+        law = copy.copy(law)
+        law.atoms = law.atoms.detach()
     try:
         mean: Tensor = record_of(law).mean
     except (NotImplementedError, TypeError):

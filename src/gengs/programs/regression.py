@@ -72,10 +72,10 @@ def _solver(
     if past is not None:
         squares, products = squares + past.squares, products + past.products
         size += past.size
-    values, vectors = torch.linalg.eigh(squares)
-    along = vectors.T @ products
+    own = torch.eye(len(products), dtype=squares.dtype, device=squares.device)
 
     def solve(ridge: float) -> Tensor:
-        return vectors @ (along / (values.clamp_min(0) + ridge * size))
+        root = torch.linalg.cholesky(squares + ridge * size * own)
+        return torch.cholesky_solve(products.unsqueeze(-1), root).squeeze(-1)
 
     return solve

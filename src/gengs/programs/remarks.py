@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["require_draws", "warn_of", "why_biased"]
+__all__ = ["missing", "require_draws", "warn_of", "why_biased"]
 
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,7 @@ def warn_of(program: Program, cost: Tensor) -> None:
     path = [site for site in program.sites if not site.scored]
     warn_held(path)
     warn_boundary(program.sites)
-    mode = program.mode
-    said = [*mode.lost.sentences(), *mode.by_hand.sentences(cost)]
+    said = missing(program, cost, report=False)
     feeding = program.report.feeding(path)
     if feeding:
         places = ", ".join(sorted({f"{s.place} ({s.law})" for s in feeding})[:4])
@@ -32,18 +31,26 @@ def warn_of(program: Program, cost: Tensor) -> None:
             "program.check(cost) measures it, by=gengs.FittedScore() and by=gengs.RLOO() are "
             "unbiased."
         )
-    said += [
-        f"{place}: {name} was drawn inside an autograd.Function, whose own backward is taken "
-        "for its gradient; the block has no part in it."
-        for (name, place), inside in mode.ungraded.items()
-        if inside
-    ]
-    if mode.unseen is not None and (sentence := mode.unseen.sentence()) is not None:
-        said.append(sentence)
     site = next(iter(program.sites), None)
     file, line = (site.file, site.line) if site is not None else program.place
     for sentence in said:
         warn_once(sentence, ProgramWarning, file, line)
+
+
+def missing(program: Program, cost: Tensor, report: bool = True) -> list[str]:
+    """What no rule knows of: parts of the gradient that are missing, or are there twice.
+
+    Args:
+        program: The program.
+        cost: Its cost.
+        report: Whether what the report says after ``backward()`` belongs to it.
+    """
+    mode = program.mode
+    said = [*mode.lost.sentences(), *mode.by_hand.sentences(cost)]
+    said += [f"{place}: {name} {why}" for (name, place), why in mode.ungraded.items() if why]
+    if mode.unseen is not None and (sentence := mode.unseen.sentence()) is not None:
+        said.append(sentence)
+    return [*said, *program.report.about_uniforms()] if report else said
 
 
 def why_biased(program: Program) -> str:

@@ -20,9 +20,9 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.utils.checkpoint import CheckpointFunction
 
-from .block_stack import BLOCKS, captures, current, outermost, quiet
+from .block_stack import BLOCKS, captures, current, in_user_code, outermost, quiet
 from .drawn_log_prob import log_prob_of_drawn
-from .law_checks import is_continuous
+from .law_checks import depends_on_parameters, is_continuous
 from .torch_draws import draw_geometric
 
 _lock = threading.Lock()
@@ -89,6 +89,8 @@ def _asking(kind: type[Distribution], original: Callable[..., Tensor]) -> Callab
     @functools.wraps(original)
     def sample(self: Distribution, *args: Any, **kwargs: Any) -> Tensor:
         if not captures():
+            if BLOCKS.get() and in_user_code(gradients=False) and depends_on_parameters(self):
+                outermost().mode.without_gradient(kind.__name__)
             return original(self, *args, **kwargs)
         if (unseen := outermost().mode.unseen) is not None:
             unseen.before()

@@ -92,7 +92,7 @@ def require_score(law: Any, site: Site) -> None:
 
 
 def _edge(site: Site) -> Tensor | None:
-    """A weighted sum of the parameters that lie on a boundary."""
+    """The parameters that lie on a boundary, weighted."""
     law = base_of(site.drawn_from)
     if not site.may_be_sure or not depends_on_parameters(law):
         return None
@@ -105,8 +105,14 @@ def _edge(site: Site) -> Tensor | None:
             if mask.shape == parameter.shape:
                 there = parameter[mask]  # no two weights are alike, so that nothing cancels
                 weights = torch.linspace(1, 2, len(there), dtype=there.dtype, device=there.device)
-                return there @ weights
+                return there * weights
     return None
+
+
+def _leaves(slope: Tensor, parameter: Tensor, rounding: float) -> bool:
+    """Whether a small step of a parameter moves what lies on the boundary."""
+    step = torch.where(parameter == 0, 1.0, parameter.detach())
+    return bool((slope * step).abs().max() > rounding) if slope.numel() else False
 
 
 def warn_boundary(sites: Sequence[Site]) -> None:
@@ -115,10 +121,11 @@ def warn_boundary(sites: Sequence[Site]) -> None:
         edges = [edge for site in group if (edge := _edge(site)) is not None]
         if not edges:
             continue
-        total = torch.stack(edges).sum()
+        total = torch.stack([edge.sum() for edge in edges]).sum()
         leaves = [node.variable for node in graph_of(total) if hasattr(node, "variable")]
         slopes = torch.autograd.grad(total, leaves, retain_graph=True) if leaves else ()
-        if any(bool(slope.any()) for slope in slopes):
+        rounding = 64 * torch.finfo(total.dtype).eps * sum(edge.numel() for edge in edges)
+        if any(_leaves(*pair, rounding) for pair in zip(slopes, leaves, strict=True)):
             warn_at(
                 group[0],
                 f"some parameter of {group[0].law} lies on a boundary (a rate of 0, a probability "

@@ -56,9 +56,6 @@ _INDEX_OF: dict[str, tuple[int, str]] = {
 }
 """Where a function takes an index or a mask, which stays what it is: place and name."""
 
-_FEW = 16
-"""So many categories are rearranged one by one, which is quicker than all of them at once."""
-
 _Function = Callable[..., Tensor]
 _IN_PLACE: dict[str, _Function] = {"add_": torch.add, "sub_": torch.sub, "mul_": torch.mul}
 _AND = ("__and__", "logical_and", "bitwise_and", "__iand__", "__rand__")
@@ -147,14 +144,10 @@ class Surrogates:
         plain = func(*args, **kwargs)
         if name in _REARRANGING and args[0] in self._one_hot:
             one_hot = self._one_hot[args[0]]
-
-            def rearranged(plane: Tensor) -> Tensor:
-                return func(plane, *args[1:], **kwargs)
-
-            if one_hot.shape[-1] > _FEW and name != "masked_select":
-                self.index(plain, torch.vmap(rearranged, -1, -1)(one_hot))
-            else:
-                self.index(plain, torch.stack([rearranged(p) for p in one_hot.unbind(-1)], -1))
+            places = torch.arange(args[0].numel(), device=plain.device).view(args[0].shape)
+            places = func(places, *args[1:], **kwargs)  # where each number has come from
+            rows = one_hot.flatten(0, -2).index_select(0, places.flatten())
+            self.index(plain, rows.view(*plain.shape, -1))
             return True, plain
         if name in _CASTS:
             if plain.dtype == torch.bool != args[0].dtype:

@@ -57,7 +57,7 @@ class Interval:
         self._uniform, self._which = uniform, which
 
     def log_width(self) -> Tensor:
-        """What the comparison adds to the log-probability, in the shape of the numbers."""
+        """What the comparison adds to the log-probability: each number that it met once."""
         comparisons = self._uniform.comparisons[: self._which + 1]
         p = comparisons[-1][0]
         low, high = _everything(p, self._uniform.size)
@@ -66,8 +66,20 @@ class Interval:
             if k == self._which:
                 before = (high - low).clamp_min(tiny).log()
             low, high = _narrow(low, high, p, below, index)
-        added = (high - low).clamp_min(tiny).log() - before
-        return added.reshape(self._uniform.shape).to(dtype)
+        added = ((high - low).clamp_min(tiny).log() - before).to(dtype)
+        one_each = _without_repeats(index)
+        return added.reshape(self._uniform.shape) if one_each is None else added[one_each]
+
+
+def _without_repeats(index: Tensor | None) -> Tensor | None:
+    """Indices without the dimensions along which they were repeated; ``None`` if some still are."""
+    if index is None:
+        return None
+    for dim in range(index.dim()):
+        first = index.narrow(dim, 0, 1)
+        if index.shape[dim] > 1 and bool((index == first).all()):
+            index = first
+    return index if index.unique().numel() == index.numel() else None
 
 
 def _everything(p: Tensor, size: int) -> tuple[Tensor, Tensor]:

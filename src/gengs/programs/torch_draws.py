@@ -25,7 +25,7 @@ def _binomial(plain: Plain, count: Tensor, prob: Tensor, *_: Any, **__: Any) -> 
 
 def _bernoulli(plain: Plain, input: Tensor, p: Any = None, **settings: Any) -> Tensor:
     if p is not None or "out" in settings:  # a number is no parameter
-        return _without_slope("Bernoulli", plain())
+        return _without_slope("Bernoulli", plain(), input)
     return current().draw(Bernoulli(input, validate_args=False), plain)
 
 
@@ -77,9 +77,10 @@ def _multinomial(
     return program.draw(law, lambda: order, name=name)
 
 
-def _without_slope(name: str, drawn: Tensor) -> Tensor:
+def _without_slope(name: str, drawn: Tensor, parameter: Tensor) -> Tensor:
     """A draw that torch has made, and that carries no gradient."""
-    current().site(name, tuple(drawn.shape), rule="none")
+    site = current().site(name, tuple(drawn.shape), rule="none")
+    current().mode.lost.drawn(site, [parameter], moves=False)
     return drawn
 
 

@@ -13,7 +13,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from ..numerics.tracing import inside_transform
 from .block_stack import captures, in_user_code, mine, open_programs, quiet
-from .by_hand import ADDITIVE, ByHand
+from .by_hand import ADDITIVE, DIVIDING, ByHand
 from .cut_operations import ending, moving, no_derivative, tensors_in
 from .cut_report import CutReport
 from .in_place import SavedTensors, written_by
@@ -23,7 +23,7 @@ from .noise import SOURCES, Noise
 from .sample_site import asked_by_library, inside_function, place_of, where
 from .surrogates import Surrogates
 from .torch_draws import DRAWS
-from .uniform_draws import COMPARED, meet_threshold
+from .uniform_draws import COMPARED, looks_uniform, meet_threshold
 from .unseen import RANDOM, UnseenDraws
 
 _JUMPS = frozenset(("compared", "rounded", "cast to integers"))
@@ -46,6 +46,16 @@ _PLAIN = frozenset(
 """Functions that end no gradient of floating numbers."""
 
 
+_OWN_BACKWARD = (
+    "was drawn inside an autograd.Function, whose own backward is taken for its gradient; the "
+    "block has no part in it."
+)
+_FROZEN = (
+    "was drawn under torch.no_grad from parameters that carry a gradient: that part of the "
+    "gradient is missing; leave no_grad out, or detach the parameters if that is meant."
+)
+
+
 class ProgramMode(TorchFunctionMode):
     """The mode of the outermost block; it stays, and only takes notes, until the loss is known."""
 
@@ -55,8 +65,8 @@ class ProgramMode(TorchFunctionMode):
         self.by_hand, self.lost, self.saved = ByHand(), LostParameters(), SavedTensors()
         self.unseen: UnseenDraws | None = None
         self.branched = False
-        self.ungraded: dict[tuple[str, str], bool] = {}
-        """Draws without gradients: function and place, and whether in an ``autograd.Function``."""
+        self.ungraded: dict[tuple[str, str], str] = {}
+        """Draws without gradients: function and place, and what is to be said of it."""
         self._picked = WeakTensorKeyDictionary()  # indices that came beside values: max(), sort()
         self._smooth: set[str] = set()  # names of functions that were seen to end nothing
         self._open = self._lingers = True
@@ -146,12 +156,19 @@ class ProgramMode(TorchFunctionMode):
         if name in RANDOM:
             if self.unseen is not None:
                 self.unseen.after()
-            if mine(self) and not in_user_code(gradients=False):
+            if not mine(self) or not in_user_code(gradients=False):
                 return result
-            if name in DRAWS and len(self.ungraded) < 8:
-                inside = inside_function()
-                self.ungraded[f"torch.{name}", place_of(*where())] = inside
+            if inside_function():
+                self.without_gradient(f"torch.{name}", _OWN_BACKWARD)
+            elif name in DRAWS:
+                moves = next(moving((*args, *kwargs.values())), None) is not None
+                self.without_gradient(f"torch.{name}", _FROZEN if moves else "")
         return result
+
+    def without_gradient(self, name: str, why: str = _FROZEN) -> None:
+        """A draw was made where the user has switched gradients off."""
+        if len(self.ungraded) < 8 and not asked_by_library():
+            self.ungraded.setdefault((name, place_of(*where())), why)
 
     def _random(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         if name in DRAWS:
@@ -186,8 +203,8 @@ class ProgramMode(TorchFunctionMode):
             self.branched = True
         if self.lost:
             self.lost.passed_on(name, given, result)
-        if name in ADDITIVE and self.by_hand:
-            self.by_hand.added(given, result)
+        if self.by_hand and (name in ADDITIVE or name in DIVIDING):
+            self.by_hand.added(given, result, divided=name in DIVIDING)
         return result if done else self._noted(name, args, kwargs, result, noisy)
 
     def _attribute(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -223,9 +240,10 @@ class ProgramMode(TorchFunctionMode):
             elif kind is not None and (self._open or kind not in _MEANT):
                 for value in tensors:
                     self.report.cut(kind, value)
-                    if kind in _MEANT:
+                    if kind in _MEANT or kind.startswith("put through"):
                         self._taken(name, value, result)
-                if noisy and kind in _JUMPS:
+                foreign = name in COMPARED and looks_uniform(given)
+                if (noisy or foreign) and kind in _JUMPS:
                     self.report.unrecognised()
             if no_derivative(result):  # in place of an error on the way back
                 result = result.detach()

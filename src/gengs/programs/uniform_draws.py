@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["COMPARED", "meet_threshold"]
+__all__ = ["COMPARED", "looks_uniform", "meet_threshold"]
 
 from typing import Any
 
@@ -10,15 +10,19 @@ from torch import Tensor
 from torch.distributions import Bernoulli
 
 from .block_stack import current, quiet
+from .cut_operations import tensors_in
 from .cut_report import CutReport
 from .noise import Noise
 from .path_rule import PathRule
+from .sample_site import asked_by_library
 from .surrogates import Surrogates
 from .thresholds import compare
 
 _BELOW, _ABOVE = {"lt", "le", "less", "less_equal"}, {"gt", "ge", "greater", "greater_equal"}
 COMPARED = {name + end for name in _BELOW | _ABOVE for end in ("", "_")}
 """Functions of torch's that compare, in place or not."""
+_MANY = 8
+"""Of fewer numbers it cannot be told whether they are random."""
 _NAME = "torch.rand(...) < p"
 
 
@@ -55,7 +59,22 @@ def meet_threshold(
     return None
 
 
+def looks_uniform(values: Any) -> bool:
+    """Whether numbers without a gradient may be uniform ones, made outside of the block."""
+    with quiet():
+        for value in tensors_in(values):
+            if value.requires_grad or not value.is_floating_point() or value.numel() < _MANY:
+                continue
+            some = value.detach().flatten()[:1000]
+            steps = some.diff()
+            if bool((some >= 0).all() & (some <= 1).all() & (steps > 0).any() & (steps < 0).any()):
+                return some.unique().numel() > len(some) // 2
+    return False
+
+
 def _unrecognised(report: CutReport, func: Any, args: Any, kwargs: Any) -> Any:
+    if asked_by_library():
+        return func(*args, **kwargs)
     report.unrecognised()
     program = current()
     site = program.site(_NAME)

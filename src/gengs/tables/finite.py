@@ -4,8 +4,9 @@ r"""A distribution on finitely many atoms, the centre of the library.
 
 The atoms :math:`c_k` are numbers, vectors or matrices; the distribution is its table of ``logits``
 :math:`\log \pi_k`, from which ``probs`` :math:`\pi_k` are made when they are asked for. A
-truncation produces one, an implicit posterior *is* one (logits straight from a network), a PMF
-that a user owns is one. The linear map
+truncation produces one, an implicit posterior *is* one (:math:`\hat\pi =
+\mathrm{softmax}(\hat\lambda)` of a network's :math:`\hat\lambda`, Algorithm 3 of the GenGS paper),
+a PMF that a user owns is one. The linear map (its eq. (3))
 
 .. math:: \mathcal{T}(w) = \sum_k w_k c_k
 

@@ -3,8 +3,8 @@ r"""Kullback-Leibler divergences: of tables on the same atoms, and the pairs tha
 .. math:: \mathrm{KL}(q \,\|\, p) = \sum_k \hat\pi_k (\log \hat\pi_k - \log \pi_k)
 
 with :math:`0 \log 0 = 0`, and :math:`+\infty` where :math:`\pi_k = 0 < \hat\pi_k` (Proposition 5 of
-the paper). It is the divergence of the *discrete* distributions: with relaxed samples, the "ELBO"
-that it is part of is not a bound.
+the GenGS paper). It is the divergence of the *discrete* distributions: with relaxed samples, the
+"ELBO" that it is part of is not a bound.
 """
 
 __all__ = ["categorical_kl", "divergence", "divergence_by_tables", "log_difference"]

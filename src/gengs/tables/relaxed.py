@@ -4,12 +4,13 @@ r"""The Gumbel-softmax relaxation of a table of atoms: a distribution and a func
 - :func:`gumbel_relax`, a function, for people who only want a value.
 
 .. math::
-    y = \mathrm{softmax}\big((\log \pi + g) / \tau\big), \qquad
-    z = \mathcal{T}(y) = \sum_k y_k c_k \quad (\textsc{GenGS})
+    w = \mathrm{softmax}\big((\log \pi + g) / \tau\big), \qquad
+    z = \mathcal{T}(w) = \sum_k w_k c_k \quad (\textsc{GenGS})
 
-:math:`y` has a density on the simplex (the Concrete distribution); the value :math:`\mathcal{T}(y)`
+:math:`w` has a density on the simplex (the Concrete distribution); the value :math:`\mathcal{T}(w)`
 has none in closed form, so its draws are weights: values come from
-:meth:`value` and :meth:`rsample_value`. As :math:`\tau \to 0` they become exact draws of the atoms.
+:meth:`value` and :meth:`rsample_value`. As :math:`\tau \to 0` they become exact draws of the atoms
+(Proposition 2 of the GenGS paper).
 
 References:
     | The Concrete Distribution (Maddison et al., 2017), https://arxiv.org/abs/1611.00712
@@ -95,9 +96,9 @@ class Relaxed(Distribution):
         weights = relaxed_weights(self.logits, self.temperature, torch.Size(sample_shape))
         return weights.to(self.law.dtype)
 
-    def value(self, y: Tensor) -> Tensor:
-        r"""The linear map :math:`\mathcal{T}(y) = \sum_k y_k c_k`."""
-        return self.law.mix(y)
+    def value(self, w: Tensor) -> Tensor:
+        r"""The linear map :math:`\mathcal{T}(w) = \sum_k w_k c_k`."""
+        return self.law.mix(w)
 
     def rsample_value(
         self,
@@ -106,7 +107,7 @@ class Relaxed(Distribution):
         hard: bool = False,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        r"""Values :math:`\mathcal{T}(y)`, of shape ``(*sample, *batch, *event)``.
+        r"""Values :math:`\mathcal{T}(w)`, of shape ``(*sample, *batch, *event)``.
 
         Args:
             sample_shape: How many.
@@ -121,8 +122,8 @@ class Relaxed(Distribution):
         r"""The density at a point of the simplex, computed in log space.
 
         .. math::
-            \log p(y) = \log \Gamma(n) + (n - 1) \log \tau + \sum_k \big(\log \pi_k - (\tau + 1)
-            \log y_k\big) - n \log \sum_k \pi_k y_k^{-\tau}
+            \log p(w) = \log \Gamma(n) + (n - 1) \log \tau + \sum_k \big(\log \pi_k - (\tau + 1)
+            \log w_k\big) - n \log \sum_k \pi_k w_k^{-\tau}
 
         Atoms of probability zero have weight zero, and the density is that on the others' simplex.
         """
@@ -130,17 +131,17 @@ class Relaxed(Distribution):
             self._validate_sample(value)
         return self.log_prob_of_log(value.to(self.logits.dtype).log())
 
-    def log_prob_of_log(self, log_y: Tensor) -> Tensor:
-        r"""The same density for given :math:`\log y`: at low temperatures :math:`y` underflows."""
-        tau = torch.as_tensor(self.temperature, dtype=log_y.dtype, device=log_y.device)
+    def log_prob_of_log(self, log_w: Tensor) -> Tensor:
+        r"""The same density for given :math:`\log w`: at low temperatures :math:`w` underflows."""
+        tau = torch.as_tensor(self.temperature, dtype=log_w.dtype, device=log_w.device)
         tau = tau.unsqueeze(-1)
         possible = (self.logits > -torch.inf).expand(
-            torch.broadcast_shapes(self.logits.shape, log_y.shape)
+            torch.broadcast_shapes(self.logits.shape, log_w.shape)
         )
-        n = possible.sum(-1).to(log_y.dtype)
-        logits, log_y = self.logits.where(possible, 0.0), log_y.where(possible, 0.0)
-        score = (logits - tau * log_y).where(possible, -torch.inf).logsumexp(-1)
-        terms = (logits - (tau + 1) * log_y).where(possible, 0.0).sum(-1)
+        n = possible.sum(-1).to(log_w.dtype)
+        logits, log_w = self.logits.where(possible, 0.0), log_w.where(possible, 0.0)
+        score = (logits - tau * log_w).where(possible, -torch.inf).logsumexp(-1)
+        terms = (logits - (tau + 1) * log_w).where(possible, 0.0).sum(-1)
         return torch.lgamma(n) + (n - 1) * tau.squeeze(-1).log() + terms - n * score
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> Relaxed:

@@ -6,7 +6,9 @@ r"""A distribution cut to finitely many integers: the PMF inside, a whole tail o
     \pi_{\mathrm{low}} = P(X \le \mathrm{low})
 
 so that :math:`Z = \mathrm{clip}(X, \mathrm{low}, \mathrm{high})` exactly. Lumping is not
-renormalising: the end atom carries the whole tail.
+renormalising: the end atom carries the whole tail. It is Definition 1 of the GenGS paper, on both
+sides as in its Proposition 4: with the window :math:`Z` converges to :math:`X` almost surely. (The
+definition says :math:`X > n`, where :math:`X \ge n - 1` is meant.)
 """
 
 from __future__ import annotations

@@ -1,12 +1,6 @@
-r"""From any discrete distribution to finitely many atoms, with the tails lumped.
+"""From any discrete distribution to finitely many atoms: a rule makes a window, which cuts it.
 
-.. math::
-    \pi_k = p(k) \text{ inside}, \qquad
-    \pi_{\mathrm{high}} = P(X \ge \mathrm{high}), \qquad
-    \pi_{\mathrm{low}} = P(X \le \mathrm{low})
-
-so that :math:`Z = \mathrm{clip}(X, \mathrm{low}, \mathrm{high})` exactly. Lumping is not
-renormalising: the end atom carries the whole tail.
+What a cut distribution is: :mod:`gengs.tables.truncated`. The rules: :mod:`gengs.tables.windows`.
 """
 
 __all__ = ["as_finite", "truncate"]

@@ -4,9 +4,10 @@ A window keeps the integers :math:`\mathrm{low}, \dots, \mathrm{low} + n - 1`; w
 lumped on the end atoms, :math:`Z = \mathrm{clip}(X, \mathrm{low}, \mathrm{high})`. There are four
 rules for it:
 
-- a **level** :math:`n`: the integers :math:`0, \dots, n - 1` (the paper's :math:`TD(\lambda, n)`);
+- a **level** :math:`n`: the integers :math:`0, \dots, n - 1` (the GenGS paper's
+  :math:`\mathrm{TD}(\lambda, n)`);
 - a **range** ``low ... high``, both kept;
-- a **mass** :math:`\eta` (the paper's Algorithm 2, *NP*): atoms 0, 1, ... until their mass reaches
+- a **mass** :math:`\eta` (its Algorithm 2, *NP*): atoms 0, 1, ... until their mass reaches
   :math:`\eta`, then one more that carries the rest; the widest batch element sets the level;
 - a **tolerance** :math:`\varepsilon`: for each element the smallest window outside of which at most
   :math:`\varepsilon` of the mass lies. Its width grows like :math:`\sqrt\lambda`, not like

@@ -1,21 +1,29 @@
 r"""Which words stand for a topic: those that surely occur in its documents more than elsewhere.
 
 A document d belongs to topic k by how far its posterior mean :math:`m_{dk}` rises above the topic's
-usual intensity, the median over documents:
+usual intensity :math:`u_k` (:mod:`.topic_activity`):
 
-.. math:: a_{dk} = \max(0,\, m_{dk} - \mathrm{med}_k)^2 .
+.. math:: a_{dk} = \max(0,\, m_{dk} - u_k)^2 .
 
-Of the documents of a topic, the share that has word w, its standard error, and the same share of
-all documents are
+Of the documents of a topic, the share that has word w and its standard error are
 
 .. math::
     P_{kw} = \frac{\sum_d a_{dk} [x_{dw} > 0]}{\sum_d a_{dk}}, \qquad
-    s_{kw} = \frac{\sqrt{\sum_d a_{dk}^2 [x_{dw} > 0]}}{\sum_d a_{dk}}, \qquad
-    p_w = \frac1M \sum_d [x_{dw} > 0],
+    s_{kw} = \frac{\sqrt{\sum_d a_{dk}^2 [x_{dw} > 0]}}{\sum_d a_{dk}},
 
-and words are ranked by the divergence of a cautious :math:`P^- = P_{kw} - 2 s_{kw}` from p,
+and with :math:`p_w` the share of all documents that has it, that of the others is
 
-.. math:: P^- \log \frac{P^-}{p_w} + (1 - P^-) \log \frac{1 - P^-}{1 - p_w},
+.. math::
+    p_{kw} = \frac{\sum_d b_{dk} [x_{dw} > 0] + 2 p_w}{\sum_d b_{dk} + 2}, \qquad
+    b_{dk} = \max\Big(0,\, 1 - \frac{a_{dk}}{\bar a_k}\Big), \qquad
+    \bar a_k = \frac{\sum_d a_{dk}^2}{\sum_d a_{dk}} .
+
+(Of all documents, the topic's own may be half, and then a word that no other has is in half of all.
+Documents with a little of the topic are others for the most part: the words of their own themes
+tell nothing of it.) Words are ranked by the divergence of a cautious
+:math:`P^- = P_{kw} - 2 s_{kw}` from that,
+
+.. math:: P^- \log \frac{P^-}{p_{kw}} + (1 - P^-) \log \frac{1 - P^-}{1 - p_{kw}},
 
 what a document of the topic tells of whether it has the word, in nats. A word has to be frequent in
 the topic *and* rarer elsewhere; and one that three documents share has a standard error of
@@ -56,6 +64,8 @@ import numpy as np
 from ..metrics import CoOccurrence, npmi_of_pairs
 
 _CAUTION = 2.0
+_PRIOR = 2.0
+"""So many more documents have words as all do: one that no other has is not infinitely telling."""
 PROBABLY = 1.0 - _CAUTION
 """Above this score, a word is more frequent in the topic by at least one standard error."""
 _TELLING, _FIRST, _FEWER = 25, 10, 5
@@ -73,12 +83,16 @@ def rank_words(rises: Any, documents: Any) -> Any:
     total = np.maximum(weights.sum(0), np.finfo(np.float64).tiny)[:, None]  # (D, 1)
     share = (present.T @ weights).T / total  # (D, V)
     error = np.sqrt((present.T @ np.square(weights)).T) / total
-    usual = np.asarray(present.sum(0)).ravel() / present.shape[0]
+    typical = np.square(weights).sum(0) / total[:, 0]
+    others = np.maximum(1 - weights / np.maximum(typical, np.finfo(np.float64).tiny), 0.0)
+    everywhere = np.asarray(present.sum(0)).ravel() / present.shape[0]
+    usual = (present.T @ others).T + _PRIOR * everywhere
+    usual /= others.sum(0)[:, None] + _PRIOR
     surely = share - _CAUTION * error
     gain = _part(surely, usual) + _part(1 - surely, 1 - usual)
     missing = (surely - usual) / np.maximum(error, 1 / present.shape[0])
     scores = np.where(surely > usual, gain, missing)
-    scores = np.where(usual > 0, scores, -float(present.shape[0]))  # never seen: last
+    scores = np.where(everywhere > 0, scores, -float(present.shape[0]))  # never seen: last
     return coherent_first(scores, documents)
 
 

@@ -220,7 +220,41 @@ def test_no_closed_forms_are_claimed():
         q.entropy()
     with pytest.raises(NotImplementedError, match="average draws"):
         _ = q.mean
-    assert gengs.PlackettLuce(logits=torch.zeros(4), k=1).mean.tolist() == [[0.25] * 4]
+    with pytest.raises(NotImplementedError, match="average draws"):
+        _ = q.variance
+
+
+def test_the_first_place_alone_is_a_category():
+    theta = scores(4).index_fill(0, torch.tensor([2]), -torch.inf).requires_grad_()
+    q, category = (
+        gengs.PlackettLuce(theta, k=1),
+        torch.distributions.OneHotCategorical(logits=theta),
+    )
+    torch.testing.assert_close(q.mean, category.mean.unsqueeze(-2))
+    torch.testing.assert_close(q.variance, category.variance.unsqueeze(-2))
+    torch.testing.assert_close(q.entropy(), category.entropy())
+    q.entropy().backward()
+    assert theta.grad.isfinite().all()
+
+
+def test_one_order_for_a_whole_batch():
+    q, order = gengs.PlackettLuce(scores(3).expand(2, 4, 3), k=2), torch.tensor([2, 0])
+    wide = order.expand(4, 2)
+    for face in (q.ranks, q.members, q.matrix, q.log_prob_order):
+        assert torch.equal(face(order), face(wide.expand(2, 4, 2)))
+    assert torch.equal(
+        q.arrange(wide, torch.arange(24).view(2, 4, 3))[1, 2], torch.tensor([20, 18])
+    )
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("k", [2, 4])
+def test_jacobians_of_each_face(k, face):
+    theta = scores(4)
+    order = gengs.PlackettLuce(theta, k).sample_order()
+    value = lambda x: FACES[face](gengs.PlackettLuce(x, k), order)  # noqa: E731
+    rows = torch.func.jacrev(value)(theta)
+    torch.testing.assert_close(rows, torch.autograd.functional.jacobian(value, theta))
 
 
 @pytest.mark.parametrize(
@@ -231,6 +265,21 @@ def test_no_closed_forms_are_claimed():
         (lambda q: q.ranks(torch.tensor([0, 1])), "the indices of 3 items"),
         (lambda q: q.ranks(torch.tensor([0.0, 1.0, 2.0])), "integer indices"),
         (lambda q: q.members([0, 1, 2]), "integer indices, but got list"),
+        (lambda q: q.ranks(torch.tensor([0, 0, 2])), "at most once"),
+        (lambda q: q.members(torch.tensor([0, 1, 3])), "at most once"),
+        (lambda q: q.matrix(torch.tensor([0, 1, -1])), "at most once"),
+        (lambda q: q.arrange(torch.tensor([0, 1, 3]), torch.zeros(3)), "at most once"),
+        (
+            lambda q: q.expand([2]).ranks(torch.arange(3).expand(4, 3)),
+            "batch .2,., but got an order",
+        ),
+        (lambda q: q.arrange(torch.arange(3), [1, 2, 3]), "tensor of numbers, but got list"),
+        (lambda q: q.arrange(torch.arange(3), torch.ones(3) > 0), "numbers, but got torch.bool"),
+        (
+            lambda q: q.expand([2]).arrange(torch.arange(3), torch.zeros(4, 3)),
+            "of shape .*batch, n",
+        ),
+        (lambda q: q.log_prob([[1, 0, 0]]), "a tensor, but got list"),
     ],
 )
 def test_what_is_no_order_is_refused(call, words):

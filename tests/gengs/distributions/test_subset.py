@@ -6,6 +6,7 @@ Where outcomes are summed with their probabilities nothing is random, and errors
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 from frequencies import assert_frequencies
@@ -234,11 +235,28 @@ def test_a_gradient_of_a_draw_is_not_differentiated_again():
         (lambda: gengs.Subset(-1, torch.zeros(3)), "between 0 and n = 3, but got -1"),
         (lambda: gengs.Subset(1.5, torch.zeros(3)), "an integer `k` .* got 1.5"),
         (lambda: gengs.Subset(True, torch.zeros(3)), "an integer `k` .* got True"),
-        (lambda: gengs.Subset(torch.tensor([0.5]), torch.zeros(3)), "integers as `k`"),
+        (
+            lambda: gengs.Subset(torch.tensor([1, 0.5]), torch.zeros(3)),
+            "integers as `k`, but got 0.5",
+        ),
+        (
+            lambda: gengs.Subset(torch.tensor(torch.nan), torch.zeros(3)),
+            "integers as `k`, but got nan",
+        ),
+        (
+            lambda: gengs.Subset(torch.tensor(True), torch.zeros(3)),
+            "integers as `k`, but got torch.bool",
+        ),
+        (lambda: gengs.Subset(torch.tensor([1, 1, 2]), torch.zeros(2, 3)), "`k` that broadcasts"),
+        (lambda: gengs.Subset(1, torch.zeros(3)).log_prob([1, 0, 0]), "a tensor, but got list"),
+        (
+            lambda: gengs.Subset(torch.tensor([1, 2]), torch.zeros(3)).enumerate_support(),
+            "the same for the whole batch; gengs.rsample, MidCDF",
+        ),
         (lambda: gengs.Subset(torch.tensor([1, 9]), torch.zeros(2, 3)), "between 0 .* got 9"),
         (lambda: gengs.Subset(1, torch.tensor([0.0, torch.nan])), "without NaN .* 1 of 2"),
         (lambda: gengs.Subset(1, torch.tensor([0.0, torch.inf])), r"without NaN or \+inf"),
-        (lambda: gengs.Subset(1, torch.full((2,), -torch.inf)), "at least k = 1 .* has 0"),
+        (lambda: gengs.Subset(1, torch.full((2,), -torch.inf)), "at least k = 1 .* but got 0"),
         (lambda: gengs.Subset(1, [0.0, 1.0]), "`logits` as a floating-point tensor .* list"),
         (lambda: gengs.Subset(1, torch.zeros(3, 0)), "at least one element"),
         (lambda: gengs.Subset(1, torch.zeros(3)).log_prob(torch.ones(3)), "k ones, but 1 of 1"),
@@ -251,7 +269,7 @@ def test_a_gradient_of_a_draw_is_not_differentiated_again():
     ],
 )
 def test_bad_input_gets_a_sentence(make, words):
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises((TypeError, ValueError, NotImplementedError), match=words):
         make()
 
 
@@ -261,3 +279,16 @@ def test_an_empty_batch_has_empty_draws():
     assert z.shape == (0, 5)
     z.sum().backward()
     assert logits.grad.shape == (0, 5)
+
+
+def test_k_may_be_an_integer_of_numpy():
+    assert gengs.Subset(np.int64(2), torch.zeros(3)).sample().sum() == 2
+    assert gengs.PlackettLuce(torch.zeros(3), np.int64(2)).sample().shape == (2, 3)
+
+
+@pytest.mark.parametrize("k", [0, 3])
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_sure_relaxed_subset_has_a_gradient_of_zero(k, hard):
+    theta = torch.randn(2, 3, requires_grad=True)
+    gengs.rsample(gengs.Subset(k, theta), by=gengs.GenGS(0.5, hard=hard)).sum().backward()
+    assert torch.equal(theta.grad, torch.zeros(2, 3))

@@ -89,3 +89,10 @@ def test_a_mixture_with_bad_weights_is_not_cut():
     )
     with pytest.raises(ValueError, match=r"MixtureSameFamily|rate|NaN|finite"):
         gengs.truncate(mixture, 6)
+
+
+def test_draws_with_a_bad_number_of_trials_raise():
+    r = torch.tensor(nan, requires_grad=True)
+    for total in (r, r.detach()):
+        with pytest.raises(RuntimeError, match="Poisson rate"):
+            gengs.rsample(NegativeBinomial(total, torch.tensor(0.5), validate_args=False))

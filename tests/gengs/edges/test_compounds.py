@@ -115,6 +115,54 @@ def test_the_gradient_of_a_mixture_of_binomials():
     np.testing.assert_allclose(found[1].numpy(), wanted["probs"], atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("weights", "rates"),
+    [((0.4, 0.6), (0.0, 3.0)), ((0.0, 1.0), (2.0, 3.0)), ((0.0, 1.0), (2.0, 0.0))],
+    ids=["a rate of 0", "a weight of 0", "both"],
+)
+def test_the_gradient_of_a_mixture_at_a_boundary(weights, rates):
+    def cost(z):
+        return (z - 1.3).square()
+
+    table = mixture(np.array(weights), [poisson(rate) for rate in rates], "rate")
+    _, wanted = table.expectation(cost)
+    ways = [lambda law: gengs.Exact().expect(cost, law)]
+    if rates[1]:  # some component can draw all values: then the score is right, too
+        k = torch.arange(40, dtype=torch.float64)
+
+        def by_score(law):
+            log_prob = gengs.law_of(law).log_prob(k)
+            return (log_prob.detach().exp() * cost(k) * log_prob).sum()
+
+        ways.append(by_score)
+    for way in ways:
+        parameters = pair(*weights).requires_grad_(), pair(*rates).requires_grad_()
+        law = MixtureSameFamily(Categorical(parameters[0]), Poisson(parameters[1]))
+        for found, name in zip(torch.autograd.grad(way(law), parameters), wanted, strict=True):
+            np.testing.assert_allclose(found.numpy(), wanted[name], atol=1e-6)
+
+
+def test_the_score_of_a_mixture_of_categoricals_with_a_probability_of_zero():
+    def value(law):
+        log_prob = gengs.law_of(law).log_prob(ATOMS[:3])
+        return (log_prob.detach().exp() * ATOMS[:3].square() * log_prob).sum()
+
+    probs = torch.tensor([[0.0, 0.4, 0.6], [0.5, 0.5, 0.0]], dtype=torch.float64).requires_grad_()
+    law = MixtureSameFamily(Categorical(WEIGHTS), Categorical(probs))
+    (found,) = torch.autograd.grad(value(law), probs)
+    squares = ATOMS[:3].square()
+    means = (probs.detach() * squares).sum(-1, keepdim=True)
+    torch.testing.assert_close(found, WEIGHTS.unsqueeze(-1) * (squares - means))
+
+
+def test_the_score_of_a_mixture_of_unequal_totals():
+    p = pair(0.3, 0.6)
+    law = MixtureSameFamily(Categorical(WEIGHTS), Binomial(pair(2, 5), p))
+    k = torch.arange(6, dtype=torch.float64)
+    wanted = rows([binomial(0.3, 2), binomial(0.6, 5)])
+    np.testing.assert_allclose(gengs.law_of(law).log_prob(k).exp().numpy(), wanted, atol=1e-9)
+
+
 # ------------------------------------------------------------------------------------ shifted laws
 
 

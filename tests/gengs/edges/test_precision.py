@@ -124,6 +124,13 @@ def test_a_rate_beyond_what_torch_draws():
         torch.testing.assert_close(found, torch.ones_like(found), rtol=1e-6, atol=0)
 
 
+def test_counts_made_of_poissons_beyond_what_torch_draws():
+    r, half_p = torch.full((1000,), 1e20, dtype=torch.float64), torch.tensor(0.5)
+    for q in (NegativeBinomial(r, half_p.to(r)), gengs.Skellam(r, torch.ones_like(r))):
+        off = (gengs.law_of(q).draw(torch.Size()) - q.mean) / q.stddev
+        assert off.mean().abs() < 6 / 1000**0.5 and (off.var() - 1).abs() < 6 * (2 / 1000) ** 0.5
+
+
 @half
 def test_arrival_times(dtype):
     rate = torch.full((4,), 3.0, dtype=dtype, requires_grad=True)

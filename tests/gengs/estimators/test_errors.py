@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from torch.distributions import Multinomial, Normal, OneHotCategorical, Poisson
+from torch.distributions import Independent, Multinomial, Normal, OneHotCategorical, Poisson
 
 import gengs
 
@@ -98,6 +98,12 @@ CASES = {
         lambda: gengs.truncate(POISSON, mass=torch.nan),
         r"0 < mass < 1, but got mass=nan",
     ),
+    "a latent vector of nothing": (
+        lambda: gengs.Exact().expect(
+            lambda z: z.sum(-1), Independent(Poisson(torch.ones(2, 0)), 1)
+        ),
+        r"Exact expects a latent vector of one number or more, but got one of shape \(0,\)",
+    ),
     "tolerance 0": (
         lambda: gengs.truncate(POISSON, tolerance=0.0),
         r"0 < tolerance < 1, but got tolerance=0\.0",
@@ -156,6 +162,10 @@ TYPE_CASES = {
     "a cost that is a number": (
         lambda: gengs.MidCDF().expect(3.0, POISSON),
         r"MidCDF expects a function as `cost`, but got float",
+    ),
+    "a cost that is complex": (
+        lambda: gengs.RLOO().expect(lambda z: z + 1j, POISSON),
+        r"`cost` must return real numbers, but gave torch.complex64",
     ),
     "the class of an estimator": (
         lambda: gengs.lab.measure(

@@ -78,6 +78,22 @@ def test_raw_laws_scalars_vectors_and_batches(kind):
 
 
 @pytest.mark.parametrize("kind", gengs.estimators.ALL, ids=NAMES)
+def test_a_cost_may_change_its_values_in_place(kind):
+    def gradient(cost):
+        torch.manual_seed(0)
+        rate = torch.tensor([[1.0, 2.0]], requires_grad=True)
+        kind().expect(cost, Independent(Poisson(rate), 1)).sum().backward()
+        return rate.grad
+
+    def in_place(z):
+        z[..., 0] += 1
+        return z.mul_(2).square().sum(-1)
+
+    one = torch.tensor([1.0, 0.0])
+    assert torch.equal(gradient(in_place), gradient(lambda z: (2 * (z + one)).square().sum(-1)))
+
+
+@pytest.mark.parametrize("kind", gengs.estimators.ALL, ids=NAMES)
 def test_no_grad_and_eval_give_the_discrete_value(kind):
     torch.manual_seed(0)
     q = truncate(Poisson(torch.full((3,), 2.0, requires_grad=True)), 9)

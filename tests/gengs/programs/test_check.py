@@ -70,6 +70,54 @@ def test_where_the_score_varies_too_much_it_says_so():
     assert found.agrees is None and "more replicates" in str(found)
 
 
+def test_draws_that_no_replicate_has_for_itself_cannot_be_checked():
+    """The path is right: time is first here, and no dimension was named."""
+
+    def simulate(t):
+        return torch.bernoulli(t.expand(30, N)).sum(0).square()
+
+    found, *_ = checked(simulate)
+    assert found.agrees is None and "test_check.py:" in str(found) and "dim=" in str(found)
+    assert checked(simulate, dim=1)[0].agrees
+
+
+def test_an_infinite_slope_is_no_agreement():
+    found, *_ = checked(lambda t: torch.poisson(t.expand(N)).sqrt())
+    assert found.agrees is False and "not finite" in str(found)
+
+
+MISSING = {
+    "lost": lambda t: torch.bernoulli(torch.full((N,), float(t.detach()))),
+    "unrecognised": lambda t: torch.floor(torch.rand(N) + t),
+    "by hand": lambda t: torch.bernoulli(t.expand(N)) + t - t.detach(),
+    "no_grad": lambda t: torch.no_grad()(torch.bernoulli)(t.expand(N)),
+}
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_what_neither_path_nor_score_knows_is_no_agreement(name):
+    found, *_ = checked(lambda t: MISSING[name](t) + torch.bernoulli(t.expand(N)))
+    assert found.agrees is None and "test_check.py:" in str(found)
+
+
+def test_false_alarms():
+    """A bias is found by chance in one of 300, a doubt in one of 70: here in 2 of 80 at most, 6."""
+
+    def simulate(t):
+        born = torch.poisson(9 * t.expand(400))
+        return torch.binomial(born + 5, t.expand(400)) * torch.bernoulli(t.expand(400))
+
+    wrong = doubtful = 0
+    for seed in range(80):
+        torch.manual_seed(seed)
+        with differentiable() as program:
+            cost = simulate(parameter())
+        found = program.check(cost)
+        wrong += found.agrees is False
+        doubtful += "perhaps" in str(found)
+    assert wrong <= 2 and doubtful <= 6
+
+
 def test_uniforms_indices_and_compounds_are_checked_too():
     def simulate(t):
         a = (torch.rand(N) < t).double()

@@ -8,7 +8,9 @@ from torch.distributions import (
     Categorical,
     Multinomial,
     NegativeBinomial,
+    Normal,
     Poisson,
+    VonMises,
 )
 
 import gengs
@@ -174,6 +176,60 @@ def test_several_losses_of_a_block_do_not_learn_from_each_other():
         program.loss(cost)
         found += torch.autograd.grad(program.loss(cost).mean(), t)
     assert abs(z_of(torch.stack(found), exact_gradient(exact_of_stepped))) < 5
+
+
+def test_atoms_that_move():
+    """Their slope is not the score's: E of t times 0 or 1 is t/2."""
+
+    def simulate(t, n):
+        atoms = t * torch.arange(2.0, dtype=torch.float64)
+        return gengs.Finite(atoms, logits=torch.zeros(n, 2).double()).sample()
+
+    assert abs(z_of(gradients(simulate, FittedScore, 60, n=200), 0.5)) < 5
+
+
+def test_the_mean_of_an_angle_is_no_mean():
+    """Nothing is fitted to it: torch's ``VonMises.mean`` is a direction."""
+
+    def simulate(t, n):
+        return VonMises(10 * t.expand(n), torch.ones(n).double()).sample()
+
+    fitted, plain = (gradients(simulate, rule, 2, n=200) for rule in (FittedScore, gengs.RLOO))
+    torch.testing.assert_close(fitted, plain)
+
+
+class Shifted(Normal):
+    """Its ``mean`` is not that of its draws."""
+
+    has_rsample = False
+
+    @property
+    def mean(self):
+        return self.loc + 0.5
+
+    def sample(self, sample_shape=()):
+        return torch.normal(self.loc, self.scale).detach()
+
+    def log_prob(self, value):
+        return super().log_prob(value)
+
+
+def test_a_mean_that_the_draws_contradict_is_not_believed():
+    def simulate(t, n):
+        return Shifted(t.expand(n), torch.ones(n).double()).sample().square()
+
+    fitted, plain = (gradients(simulate, rule, 2, n=400) for rule in (FittedScore, gengs.RLOO))
+    torch.testing.assert_close(fitted, plain)
+
+
+def test_columns_that_never_vary():
+    """Before the first draw of a line there is no past: most features of a single visit are 0."""
+
+    def simulate(t, n):
+        return torch.poisson((10 * t).expand(n, 5)).std(-1)
+
+    torch.manual_seed(11)
+    assert torch.isfinite(gradients(simulate, FittedScore, 12, n=2000)).all()
 
 
 def test_words():

@@ -92,6 +92,20 @@ def transposed(t):
     return (torch.rand(len(t), 1).mT[0] < t).double() * 3
 
 
+def rows(t):
+    """All numbers at once, a row for each step: E x (1 + x) steps."""
+    x = 0
+    for u in torch.rand(3, len(t)):
+        x = x + (u < t) * (1.0 + x)
+    return x
+
+
+def row_of_thresholds(t):
+    """A row of numbers, each for two thresholds."""
+    u = torch.rand(2, len(t))[1]
+    return (u.unsqueeze(-1) < torch.stack([t, 2 * t], -1)).sum(-1).double().square()
+
+
 def in_place(t):
     return torch.rand(len(t), dtype=torch.float64).lt_(t) * 3
 
@@ -102,6 +116,8 @@ UNIFORMS = {
     twice: 5.0,
     after_a_constant: 2.0,
     columns: 2 + 4 * 0.3,
+    rows: 3 * 1.3**2,
+    row_of_thresholds: 5.0,
     in_place: 3.0,
     transposed: 3.0,
 }
@@ -370,6 +386,8 @@ LOST = {
     "item, derived": lambda t: Binomial(3, t[0].item() / 2).sample((len(t),)),
     "detach": lambda t: torch.poisson(2 * t.detach()),
     "numpy": lambda t: torch.poisson(torch.from_numpy(t.detach().numpy() * 2)),
+    "linspace": lambda t: torch.bernoulli(torch.linspace(0, t[0].clone(), len(t)).double()),
+    "out": lambda t: torch.bernoulli(t.detach(), out=torch.empty_like(t.detach())),
     "of one of two": lambda t: Binomial(torch.tensor(3.0), 1 - t.detach()).sample(),
 }
 
@@ -508,3 +526,113 @@ def test_where_no_draw_was_seen_the_lines_are_named(name):
 
 def test_a_gradient_that_is_cut_is_still_a_warning():
     assert issubclass(CutGradientWarning, ProgramWarning)
+
+
+# ----------------------------------------------------------- what beginners and old hands write
+
+
+def test_rows_of_numbers_are_replicates_each():
+    with differentiable(by=gengs.RLOO()) as program:
+        cost = rows(torch.full((50,), 0.3, requires_grad=True))
+    program.loss(cost)
+    assert not any(site.shared for site in program.sites)
+
+
+OUTSIDE = torch.rand(50, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+@BOTH
+def test_uniform_numbers_from_outside_of_the_block_are_named(by):
+    message = said(lambda t: torch.bernoulli(t) + (t > OUTSIDE), by)
+    assert "outside of the block" in message and "test_never_silent.py:" in message
+    levels = torch.linspace(0, 1, 50)
+    assert said(lambda t: torch.bernoulli(t) + (t > levels), by) == ""
+
+
+class Spikes(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, p):
+        return (torch.rand_like(p) < p).to(p.dtype)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+@BOTH
+def test_uniform_numbers_in_an_autograd_function_are_named(by):
+    message = said(lambda p: Spikes.apply(p) + torch.bernoulli(p), by)
+    assert "autograd.Function" in message and "test_never_silent.py:" in message
+
+
+class Coin:
+    def __init__(self, p):
+        self.p = p
+
+    @torch.no_grad()
+    def toss(self):
+        return torch.bernoulli(self.p)
+
+    @torch.no_grad()
+    def sample(self):
+        return Bernoulli(self.p).sample()
+
+
+@BOTH
+def test_a_draw_under_no_grad_from_parameters_with_a_gradient_is_named(by):
+    for coin in (Coin.toss, Coin.sample):
+        message = said(lambda p, coin=coin: coin(Coin(p)) + torch.bernoulli(p), by)
+        assert "under torch.no_grad" in message and "test_never_silent.py:" in message
+    assert said(lambda p: Coin(p.detach()).toss() + torch.bernoulli(p), by) == ""
+
+
+@BOTH
+def test_a_ratio_by_hand_is_named(by):
+    message = said(lambda p: torch.bernoulli(p) * p / p.detach(), by)
+    assert "straight-through" in message and "test_never_silent.py:" in message
+    assert said(lambda p: torch.bernoulli(p) * p / p.sum().detach(), by) == ""
+
+
+@BOTH
+def test_what_a_distribution_compares_is_no_draw_of_the_users(by):
+    def simulate(t):
+        x = torch.distributions.Normal(t, 1.0).rsample()
+        u = torch.distributions.Uniform(0.0, t).rsample()
+        weight = torch.distributions.Normal(x, 1.0).log_prob(torch.tensor(0.5).double())
+        return weight + torch.distributions.Uniform(0.0, 2 * t).log_prob(u) + torch.bernoulli(t)
+
+    assert said(simulate, by) == ""
+
+
+def test_a_boundary_from_which_no_step_leads_is_no_news():
+    """The probability is 1 where nobody is there to die, whatever the rates."""
+
+    def simulate(t):
+        dies = 0.7 * t * torch.zeros(len(t), dtype=torch.float64)
+        return torch.bernoulli(3.1 * t / (3.1 * t + dies)) + torch.poisson(t)
+
+    assert said(simulate, gengs.RLOO()) == ""
+    assert "boundary" in said_of(lambda t: torch.bernoulli(1 - 0 * t + (t - t.detach())))
+
+
+def said_of(simulate):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        gradients(simulate, gengs.RLOO(), n=50)
+    return "\n".join(str(w.message) for w in caught)
+
+
+def test_a_loop_of_another_length_is_no_other_warning():
+    def simulate(t):
+        tries = torch.zeros(len(t), dtype=torch.float64)
+        done = tries > 0
+        while not done.all():
+            tries = tries + ~done
+            done = done | (torch.rand(len(t)) < t)
+        return tries
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for seed in range(4):
+            gradients(simulate, at=0.3 + 0.1 * seed)
+    assert len(caught) <= 1

@@ -97,20 +97,6 @@ def test_an_index_keeps_its_categories_when_it_is_rearranged(name):
     assert torch.equal(z.detach(), VALUES[index])
 
 
-@pytest.mark.parametrize("name", REARRANGED)
-def test_many_categories_are_rearranged_at_once(name, monkeypatch):
-    """The same gradient as one by one."""
-    found = []
-    for few in (16, 2):
-        monkeypatch.setattr("gengs.programs.surrogates._FEW", few)
-        p = torch.tensor([0.2, 0.3, 0.5], requires_grad=True)
-        torch.manual_seed(0)
-        with differentiable() as program:
-            cost = VALUES[REARRANGED[name](drawn(p))]
-        found += torch.autograd.grad(program.loss(cost).mean(), p)
-    torch.testing.assert_close(*found)
-
-
 def test_values_of_a_mask_may_be_gathered():
     p = torch.full((N, 3), 0.3, requires_grad=True)
     order = torch.tensor([2, 0]).expand(N, 2)
