@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -114,7 +115,7 @@ def run(task: str, k: int, kind: str, rate: float, seed: int, steps: int, size: 
     }
 
 
-def flat(logits: Tensor, parameters: list[Tensor], half: Tensor) -> Tensor:
+def flat(logits: Tensor, parameters: Sequence[Tensor], half: Tensor) -> Tensor:
     """The gradient in all parameters that the logits depend on, as one vector."""
     found = grad(logits, parameters, half, retain_graph=True, allow_unused=True)
     return torch.cat([x.reshape(-1) for x in found if x is not None])
