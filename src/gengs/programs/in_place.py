@@ -50,9 +50,10 @@ class SavedTensors(saved_tensors_hooks):
         super().__init__(_keep, lambda saved: saved.tensor)
         self._draws: dict[int, list[Callable[[], None]]] = {}
 
-    def watch(self, tensor: Tensor, rescue: Callable[[], None]) -> None:
-        """Call ``rescue`` before ``tensor`` is overwritten."""
-        self._draws.setdefault(_storage(tensor), []).append(rescue)
+    def watch(self, tensors: list[Tensor], rescue: Callable[[], None]) -> None:
+        """Call ``rescue`` before one of ``tensors`` is overwritten."""
+        for tensor in tensors:
+            self._draws.setdefault(_storage(tensor), []).append(rescue)
 
     def before_writing(self, target: Tensor) -> None:
         """Numbers in ``target`` are about to change."""

@@ -45,7 +45,8 @@ def require_domain(law: Any, site: Site, relaxed: bool, known: dict[Any, bool]) 
         value = value.detach()
         key = None if inside_transform() else (name, value.data_ptr(), value.shape, value._version)
         if key is None or (sure := known.get(key)) is None:
-            low, high = torch.stack(value.aminmax()).tolist()  # NaN if there is one
+            ends = value.aminmax()  # NaN if there is one
+            low, high = map(float, ends) if value.is_cpu else torch.stack(ends).tolist()
             if not (low >= 0 and high <= top and high < math.inf):
                 wrong = value[~((value >= 0) & (value <= top) & (value < math.inf))]
                 raise ValueError(

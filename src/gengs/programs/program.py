@@ -171,15 +171,11 @@ class Program:
 
     def keep(self, site: Site, law: Any, value: Tensor) -> None:
         """Keep what was drawn from which distribution, until it is asked how likely that was."""
-        site.drawn_from, site.value, nodes = law, value, []
-        for _, _, tensor in tensors_of(base_of(law)):
-            if self.mode.saves:
-                self.mode.saved.watch(tensor, site.rescue)
-            if tensor.grad_fn is not None:
-                nodes.append(tensor.grad_fn)
+        site.drawn_from, site.value = law, value
+        tensors = [tensor for _, _, tensor in tensors_of(base_of(law))]
         if self.mode.saves:
-            self.mode.saved.watch(value, site.rescue)
-        site.parameter_nodes = tuple(nodes)
+            self.mode.saved.watch([*tensors, value], site.rescue)
+        site.parameter_nodes = tuple(t.grad_fn for t in tensors if t.grad_fn is not None)
 
     def threshold(self, rule: Any, law: Any, p: Tensor, success: Tensor) -> Site:
         """Uniform numbers were compared with a threshold: a draw of 0 or 1."""

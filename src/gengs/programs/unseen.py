@@ -30,11 +30,6 @@ RANDOM = frozenset(
 """Functions of torch's that move its generator, and are seen when they do."""
 
 
-def _torch_state() -> list[int]:
-    # the seed, two counters, and one word of the state: enough to see that it has moved
-    return torch.get_rng_state()[:32].view(torch.int64).tolist()
-
-
 def _others() -> dict[str, Any]:
     states: dict[str, Any] = {"random": random.getstate()}
     if "numpy.random" in sys.modules:
@@ -49,17 +44,17 @@ class UnseenDraws:
     def __init__(self) -> None:
         self.found: list[str] = []
         self._others = _others()
-        self._state: list[int] = _torch_state()
+        self._state = torch.get_rng_state()
         self._last: Site | None = None
 
     def before(self) -> None:
         """A function that draws is about to run."""
-        if _torch_state() != self._state:
+        if self._has_moved():
             self._missed(place_of(*where()))
 
     def after(self) -> None:
         """A function that draws has run."""
-        self._state = _torch_state()
+        self._state = torch.get_rng_state()
 
     def at(self, site: Site) -> None:
         """A draw was seen here."""
@@ -67,11 +62,14 @@ class UnseenDraws:
 
     def end(self) -> None:
         """The block ends."""
-        if _torch_state() != self._state:
+        if self._has_moved():
             self._missed("the end of the block")
         for name, state in _others().items():
             if self._others.get(name, state) != state:
                 self.found.append(f"by `{name}`")
+
+    def _has_moved(self) -> bool:
+        return not torch.equal(torch.get_rng_state(), self._state)
 
     def _missed(self, before: str) -> None:
         last = self._last.place if self._last is not None else "the beginning of the block"
