@@ -102,7 +102,7 @@ class MixtureLaw(_InStages):
         """The log-PMF at ``k``, ``(..., n)``, from those of the components, ``(..., K, n)``."""
         q = self.q.mixture_distribution
         if was_given(q, "logits"):
-            log_weights = q.logits.log_softmax(-1).expand(*self.batch_shape, -1).unsqueeze(-1)
+            log_weights = widen(q.logits).log_softmax(-1).unsqueeze(-1)
         else:
             log_weights = safe_log(self.weights)
         expansion, at_boundary = self.component.boundary_expansion(), self.weights == 0

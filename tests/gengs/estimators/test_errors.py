@@ -165,7 +165,7 @@ TYPE_CASES = {
     ),
     "a cost that is complex": (
         lambda: gengs.RLOO().expect(lambda z: z + 1j, POISSON),
-        r"`cost` must return real numbers, but gave torch.complex64",
+        r"`cost` must return real numbers, but returned torch.complex64",
     ),
     "the class of an estimator": (
         lambda: gengs.lab.measure(
