@@ -193,7 +193,7 @@ def main() -> None:
         "half on the steep sigmoid; with ten, where one person more or less is no small step "
         "and many epidemics die out at once, by a third to all of the gradient. It sees nothing "
         "of a step, whatever the number of people. Both scores are unbiased throughout, and the "
-        "fitted one varies 1 to 700 times less. Straight-through, which moves each count as its "
+        "fitted one varies up to 700 times less. Straight-through, which moves each count as its "
         "mean, is as good as the path where the counts are large, and varies up to thirty times "
         "more where they are not."
     )

@@ -33,6 +33,10 @@ class LostParameters:
     def __bool__(self) -> bool:
         return bool(self._tensors.data)
 
+    def tables(self) -> tuple[dict[Any, Any], ...]:
+        """What is known of tensors: empty where none of them is of interest."""
+        return (self._tensors.data,)
+
     def taken(self, name: str, result: Any) -> None:
         """A parameter was detached, or became a number, by this function."""
         place = place_of(*where())

@@ -80,6 +80,10 @@ class Surrogates:
     def __bool__(self) -> bool:
         return bool(self._numbers.data or self._one_hot.data)  # their own length takes longer
 
+    def tables(self) -> tuple[dict[Any, Any], ...]:
+        """What is known of tensors: empty where none of them is of interest."""
+        return self._numbers.data, self._one_hot.data
+
     def pair(self, whole: Tensor, surrogate: Tensor) -> None:
         """``surrogate`` is what ``whole`` would be, could it carry a gradient."""
         self._numbers[whole] = surrogate

@@ -68,6 +68,8 @@ class ProgramMode(TorchFunctionMode):
         self.ungraded: dict[tuple[str, str], str] = {}
         """Draws without gradients: function and place, and what is to be said of it."""
         self._picked = WeakTensorKeyDictionary()  # indices that came beside values: max(), sort()
+        kept = (self.noise, self.surrogates, self.by_hand, self.lost)
+        self._of_interest = (self._picked.data, *(t for each in kept for t in each.tables()))
         self._smooth: set[str] = set()  # names of functions that were seen to end nothing
         self._open = self._lingers = True
         self.saves = False  # whether updates in place are looked after
@@ -134,9 +136,7 @@ class ProgramMode(TorchFunctionMode):
 
     def _watches(self) -> bool:
         """Whether some tensor is of interest, whatever is done with it."""
-        return bool(
-            self.noise.any() or self.surrogates or self._picked.data or self.by_hand or self.lost
-        )
+        return any(self._of_interest)
 
     def _afterwards(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         """The block is over, and the cost is being made."""
