@@ -216,7 +216,7 @@ def test_stop_words(tmp_path):
     path.write_bytes(b"\xff")
     with pytest.raises(ValueError, match=r"line 1 of .*stop\.txt.* utf-8"):
         read_stop_words(str(path))
-    with pytest.raises(ValueError, match=r"stop words.* 'englich'.* 'english'"):
+    with pytest.raises(ValueError, match=r"`stop_words`.* 'englich'.* 'english'"):
         read_stop_words("englich")
 
 

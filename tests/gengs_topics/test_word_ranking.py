@@ -1,18 +1,13 @@
 """The words of a topic: by the formula, and words that are seen again in new documents."""
 
-import json
 import math
 
 import numpy as np
 import scipy.sparse
-import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
 from test_topic_activity import themes
 
 import gengs_topics
 from gengs_topics.metrics import npmi, topic_diversity
-from gengs_topics.model.topic_file import _digest
 from gengs_topics.model.word_ranking import coherent_first, rank_words
 from gengs_topics.text.text_sets import load_corpus
 
@@ -145,20 +140,3 @@ def test_a_few_more_documents_move_the_lists_little():
     model.set_params(learning_rate=1e-6).partial_fit(themes(9, seed=5))
     for old, new in zip(before, model.topics(5), strict=True):
         assert len({*old} & {*new.words}) >= 4
-
-
-def test_a_model_of_before_has_its_words(tmp_path):
-    model = gengs_topics.TopicModel(3, hidden=(8,), max_iter=2, random_state=0).fit(themes(40))
-    model.save(tmp_path / "new")
-    assert gengs_topics.TopicModel.load(tmp_path / "new").topics() == model.topics()
-    with safe_open(tmp_path / "new", "pt") as file:
-        facts = json.loads(file.metadata()["gengs"])["model"]
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    del tensors["relevance"]
-    facts["version"] = 2
-    header = {"sha256": _digest(facts, tensors), "model": facts}
-    save_file(tensors, tmp_path / "old", {"gengs": json.dumps(header)})
-    old = gengs_topics.TopicModel.load(tmp_path / "old")
-    assert all(len(topic.words) == 10 for topic in old.topics())
-    assert old.perplexity(themes(9)) == model.perplexity(themes(9))
-    assert torch.isnan(old.network_.relevance).all()

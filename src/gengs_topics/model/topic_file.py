@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 
 from gengs_experiments.runs.atomic import write_atomically
 from gengs_experiments.runs.config import nearest
@@ -21,7 +20,7 @@ from gengs_experiments.runs.config import nearest
 from .topic_settings import NETWORK, settings_of
 from .topic_training import TopicFit
 
-_FORMAT, _VERSION, _OLDER = "gengs topic model", 3, 2  # the older one has two tensors less
+_FORMAT, _VERSION = "gengs topic model", 3
 # settings that say how to run, or that cannot be written
 _LEFT_OUT = ("on_epoch", "verbose")
 
@@ -84,7 +83,7 @@ def load_topic_model(kind: type[Model], path: Path, instead: dict[str, Any]) -> 
     facts = header.get("model", header) if isinstance(header, dict) else None
     if not isinstance(facts, dict) or facts.get("format") != _FORMAT:
         raise ValueError(f"expected a topic model of gengs, but {path} is something else.")
-    if facts.get("version") not in (_VERSION, _OLDER):
+    if facts.get("version") != _VERSION:
         raise ValueError(
             f"expected version {_VERSION} of a topic model, but {path} has {facts.get('version')}."
         )
@@ -93,9 +92,6 @@ def load_topic_model(kind: type[Model], path: Path, instead: dict[str, Any]) -> 
             f"{path} is damaged: it is not what was saved. Take a copy of it, or fit the model "
             "again."
         )
-    if facts["version"] == _OLDER and "decoder.weight" in tensors:
-        weight = tensors["decoder.weight"]
-        tensors["relevance"], tensors["reading"] = weight * float("nan"), torch.eye(len(weight))
     for name in instead:
         if name in NETWORK:
             raise ValueError(f"expected no {name!r}: the model in {path} was made with its own.")

@@ -46,7 +46,7 @@ def read_stop_words(name: str) -> Set[str]:
         known = ["auto", "english", "none", *_lists()]
         raise ValueError(
             "expected 'auto', 'english', 'none', a language's code such as 'de', or a file as "
-            f"stop words, but got {name!r}{nearest(name, known)}"
+            f"`stop_words`, but got {name!r}{nearest(name, known)}"
         ) from None
 
 
