@@ -160,10 +160,14 @@ class Features:
 
 
 def _cosines(visits: int, number: int) -> Tensor:
-    """Smooth functions of how often a line was visited, ``(visits, number)``."""
+    """Smooth functions of how often a line was visited, ``(visits, number)``.
+
+    Of the square root of time: the first visits, where an epidemic starts or dies out, are told
+    apart more finely. On one of ten people evenly spaced cosines are four times noisier.
+    """
     number = min(number, visits)
     t = torch.arange(visits, dtype=torch.float64).unsqueeze(-1) / max(visits - 1, 1)
-    return torch.cos(math.pi * t * torch.arange(number, dtype=torch.float64))
+    return torch.cos(math.pi * t.sqrt() * torch.arange(number, dtype=torch.float64))
 
 
 def _hats(visits: int, number: int) -> Tensor:
