@@ -30,7 +30,7 @@ COSTS = {
     "step: is the peak above 0.3": lambda path: (path[1].amax(0) > 0.3).to(path[1].dtype),
 }
 _WIDTH = {10: 0.1, 100: 0.05, 1000: 0.02}  # where many people make a step, it is narrow
-RULES = {
+RULES: dict[str, object] = {
     "mid-CDF path": gengs.MidCDF(),
     "straight-through": gengs.StraightThroughMean(),
     "score, leave-one-out": gengs.RLOO(),
@@ -80,7 +80,7 @@ def finite_differences(people: int, number: int, batches: int = 20) -> tuple[Ten
 
 
 def gradients_of(
-    rule: gengs.Estimator, people: int, replicates: int, number: int
+    rule: object, people: int, replicates: int, number: int
 ) -> tuple[Tensor, float]:
     """Independent gradients ``(number, costs, parameters)``, and the milliseconds of one."""
     rows, times = [], []
