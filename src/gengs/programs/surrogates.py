@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from .class_losses import CLASS_LOSSES, slope_of_class_loss
 from .cut_operations import tensors_in
 from .lookups import READS, WRITES, Key, key_of, slope_of_read, slope_of_write, writes_apart
 
@@ -136,6 +137,8 @@ class Surrogates:
             more = plain.shape[-1] - one_hot.shape[-1]  # classes for padding, or none of the last
             self.pair(plain, torch.nn.functional.pad(one_hot, (0, more)))
             return True, plain
+        if name in CLASS_LOSSES:
+            return self._class_loss(func, name, args, kwargs)
         if name in _LOGIC:
             parts = [self._floating(value, like) for value in args]
             return True, self._beside(func(*args, **kwargs), _LOGIC[name](*parts))
@@ -227,6 +230,13 @@ class Surrogates:
             return func(args[0], *others, **kwargs)
         surrogate = _IN_PLACE[name](self._floating(args[0], like), *others, **kwargs)
         return self._beside(func(*args, **kwargs), surrogate)
+
+    def _class_loss(self, func: Any, name: str, args: Any, kwargs: Any) -> tuple[bool, Any]:
+        one_hot = self.one_hot(args[1])
+        if one_hot is None or kwargs["reduce"] is not None or kwargs["size_average"] is not None:
+            return False, None
+        plain = func(*args, **kwargs)
+        return True, plain + slope_of_class_loss(name, args[0], one_hot, plain, kwargs)
 
     def _where(self, func: Any, mask: Tensor, yes: Any, no: Any) -> Any:
         surrogate: Tensor = self._floating(mask)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch.nn.functional import one_hot
+from torch.nn.functional import cross_entropy, nll_loss, one_hot
 
 from gengs import CutGradientWarning, differentiable
 
@@ -55,10 +55,74 @@ def test_what_a_drawn_index_points_to_moves(name):
     assert ((found - p * (VALUES - p @ VALUES)).abs() < 5 * 3 / N**0.5).all()
 
 
+SCORES = torch.tensor([0.4, -1.0, 1.3])
+WEIGHT = torch.tensor([0.5, 2.0, 1.0])
+LOSSES = {
+    "cross_entropy": (cross_entropy, {}),
+    "nll_loss": (nll_loss, {}),
+    "weighted": (cross_entropy, {"weight": WEIGHT}),
+    "a class is ignored": (nll_loss, {"ignore_index": 1, "weight": WEIGHT}),
+    "smoothed": (cross_entropy, {"label_smoothing": 0.2, "ignore_index": 0}),
+}
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_drawn_class_is_a_target(name, reduction):
+    """Against the sum over all classes, at 5 standard errors."""
+    loss, more = LOSSES[name]
+    logits = torch.tensor([0.3, -0.2, 0.9], requires_grad=True)
+    p = logits.softmax(-1)
+    each = loss(SCORES.expand(3, 3), torch.arange(3), reduction="none", **more)
+    (expected,) = torch.autograd.grad(p @ each, logits, retain_graph=True)
+
+    def face(i):  # two dimensions of targets
+        return loss(SCORES.view(1, 3, 1).expand(N, 3, 2), i, reduction=reduction, **more)
+
+    program, found = run(face, p)
+    value = program.loss(found.mean(1)).mean() if reduction == "none" else program.loss(found)
+    (found,) = torch.autograd.grad(value / (1 if reduction == "none" else 2 * N), logits)
+    assert ((found - expected).abs() < 5 * 3 / N**0.5).all()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_mean_over_drawn_classes_divides_by_their_weights(name):
+    """The same gradient, up to rounding, as the quotient of two sums."""
+    loss, more = LOSSES[name]
+    p = torch.tensor([0.2, 0.3, 0.5]).expand(50, 3).clone().requires_grad_()
+    scores = torch.randn(50, 3, generator=torch.Generator().manual_seed(1))
+    share = more.get("weight", torch.ones(3)).clone()
+    share[more.get("ignore_index", slice(0))] = 0.0
+
+    def quotient(k):
+        return loss(scores, k, reduction="sum", **more) / share[k].sum()
+
+    grads = []
+    for face in (lambda k: loss(scores, k, **more), quotient):
+        torch.manual_seed(0)
+        with differentiable() as program:
+            found = face(torch.multinomial(p, 1)[:, 0])
+        grads += torch.autograd.grad(program.loss(found), p)
+    assert grads[0].abs().sum() > 0.1
+    torch.testing.assert_close(grads[0], grads[1])
+
+
+def test_scores_of_one_drawn_class():
+    p = torch.tensor([0.2, 0.3, 0.5], requires_grad=True)
+    scores = SCORES.clone().requires_grad_()
+    with differentiable() as program:
+        k = torch.multinomial(p, 1)[0]
+        found = cross_entropy(scores, k)
+    program.loss(found).backward()
+    assert found.shape == () and p.grad.abs().sum() > 0
+    torch.testing.assert_close(scores.grad, scores.softmax(-1).detach() - one_hot(k, 3))
+
+
 NOT_LINEAR = {
     "two may be written to one place": lambda i: zeros().scatter(1, i, 1.0)[:, 0],
     "sorted": lambda i: VALUES[i.sort(-1).values][:, 0],
     "counted": lambda i: VALUES[i[:, 0] * i[:, 1] % 3],
+    "a sum as a target": lambda i: cross_entropy(torch.zeros(N, 5), i.sum(1), reduction="none"),
 }
 
 
