@@ -61,7 +61,7 @@ class ProgramMode(TorchFunctionMode):
 
     def __init__(self, report: CutReport) -> None:
         super().__init__()
-        self.report, self.surrogates, self.noise = report, Surrogates(), Noise()
+        self.report, self.surrogates, self.noise = report, Surrogates(report), Noise()
         self.by_hand, self.lost, self.saved = ByHand(), LostParameters(), SavedTensors()
         self.unseen: UnseenDraws | None = None
         self.branched = False

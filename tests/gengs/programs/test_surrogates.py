@@ -44,6 +44,38 @@ def run(face, p):
     return program, found
 
 
+TABLES = {
+    "integers": torch.tensor([3, 1, -2]),
+    "a mask": torch.tensor([True, False, True]),
+    "-inf where nothing is drawn": torch.tensor([3.0, 1.0, -torch.inf]),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_what_a_table_may_hold(name):
+    """d/d logits of E v[i] is p (v - E v), at 5 standard errors."""
+    table = TABLES[name]
+    logits = torch.tensor([0.3, -0.2, 0.9 if table.isfinite().all() else -torch.inf])
+    p = logits.requires_grad_().softmax(-1)
+    program, found = run(lambda i: table[i[:, 0]] * 1.0, p)
+    (found,) = torch.autograd.grad(program.loss(found).mean(), logits)
+    p, values = p.detach(), table.double().nan_to_num(neginf=0.0).float()
+    assert ((found - p * (values - p @ values)).abs() < 5 * 5 / N**0.5).all()
+
+
+INFINITE = {
+    "scatter": lambda i: torch.ones(N, 3).scatter(1, i[:, :1], -torch.inf).exp()[:, 0],
+    "over infinite ones": lambda i: zeros().log().scatter(1, i[:, :1], 0.0).exp()[:, 0],
+}
+
+
+@pytest.mark.parametrize("name", INFINITE)
+def test_an_infinite_step_has_no_slope_and_says_so(name):
+    program, found = run(INFINITE[name], torch.tensor([0.2, 0.3, 0.5], requires_grad=True))
+    with pytest.warns(CutGradientWarning, match="infinite values"):
+        program.loss(found).mean().backward()
+
+
 @pytest.mark.parametrize("name", INDEXED)
 def test_what_a_drawn_index_points_to_moves(name):
     """d/d logits of E v[i] is p (v - E v), at 5 standard errors."""
@@ -171,3 +203,26 @@ def test_values_of_a_mask_may_be_gathered():
         z = (spread @ torch.tensor([1, 5, 7])).float()
     (found,) = torch.autograd.grad(program.loss(z).sum(), p)
     torch.testing.assert_close(found.mean(0), torch.tensor([1.0, 0.0, 7.0]), atol=0.3, rtol=0)
+
+
+def test_a_mask_may_be_filled_or_choose():
+    p = torch.full((N, 3), 0.3, requires_grad=True)
+    grads = []
+    for choose in (
+        lambda mask: VALUES.expand(N, 3).masked_fill(mask, 4.0),
+        lambda mask: torch.where(mask, 4.0, VALUES),
+    ):
+        torch.manual_seed(0)
+        with differentiable() as program:
+            z = choose(torch.rand(N, 3) < p)
+        grads += torch.autograd.grad(program.loss(z.sum(1)).sum(), p)
+    torch.testing.assert_close(grads[0].mean(0), 4.0 - VALUES, atol=0.15, rtol=0)
+    assert torch.equal(*grads)
+
+
+def test_a_mask_that_puts_infinite_values_says_so():
+    p = torch.full((N, 3), 0.3, requires_grad=True)
+    with differentiable() as program:
+        z = torch.zeros(N, 3).masked_fill(torch.rand(N, 3) < p, -torch.inf)
+    with pytest.warns(CutGradientWarning, match="infinite values"):
+        program.loss(z.exp().sum(1)).mean().backward()
