@@ -48,7 +48,7 @@ from ..numerics.tracing import tensors_of
 from .auto import decide, is_due, is_first_call
 from .block_stack import BLOCKS, outermost, quiet
 from .check import Check, check_path, is_freed
-from .credit import Credit, require_replicates
+from .credit import Credit
 from .cut_report import CutReport
 from .fitted_score import FittedScore
 from .law_checks import (
@@ -58,12 +58,13 @@ from .law_checks import (
     require_domain,
     require_reverse_mode,
 )
-from .remarks import require_draws, warn_of
+from .program_warnings import require_draws, warn_of
+from .replicates import require_replicates
 from .rules import Rule, Rules
 from .sample_patch import blocks_open, patch_laws, restore_laws
 from .sample_site import Plain, ProgramWarning, Site, warn_once, where, where_exactly
 from .torch_mode import ProgramMode
-from .unseen import UnseenDraws
+from .unseen_draws import UnseenDraws
 
 _WATCHED: weakref.WeakSet[ProgramMode] = weakref.WeakSet()
 
