@@ -19,7 +19,7 @@ __all__ = [
 #   How draws come in    torch_mode, mode_stack, torch_draws, sample_patch
 #   rand() < p           noise, uniform_draws, thresholds
 #   Integers and masks   surrogates, lookups, class_losses, drawn_log_prob, picks
-#   The score            credit, replicates; fitted_score, increments, features, regression
+#   The score            credit, replicate_dims; fitted_score, increments, features, regression
 #   What goes missing    cut_operations, cut_report, lost_parameters, unseen_draws
 #   Or comes twice       gradients_by_hand
 #   About distributions  known_laws, law_checks;  about tensors  in_place

@@ -19,7 +19,7 @@ from ..numerics.once_differentiable import OnceDifferentiable
 from .increments import Increments
 from .known_laws import score_of, stacked
 from .law_checks import base_of
-from .replicates import per_replicate, replicate_dim
+from .replicate_dims import per_replicate, replicate_dim
 from .sample_site import ProgramWarning, Site, by_line, warn_once
 
 

@@ -49,7 +49,7 @@ from .check import Check, check_path, is_freed
 from .credit import Credit
 from .fitted_score import FittedScore
 from .program_warnings import require_draws, warn_of
-from .replicates import require_replicates
+from .replicate_dims import require_replicates
 from .rules import Rules
 from .sample_site import ProgramWarning, warn_once, where
 
