@@ -21,21 +21,21 @@ from typing import TYPE_CHECKING
 import torch
 
 if TYPE_CHECKING:
-    from .program import Program
+    from .block import Block
     from .torch_mode import ProgramMode
 
-BLOCKS: ContextVar[tuple[Program, ...]] = ContextVar("gengs_blocks", default=())
+BLOCKS: ContextVar[tuple[Block, ...]] = ContextVar("gengs_blocks", default=())
 """The blocks that are open, be it under ``no_grad``; the outermost first."""
 
 _quiet: ContextVar[bool] = ContextVar("gengs_quiet", default=False)
 
 
-def current() -> Program:
+def current() -> Block:
     """The innermost block."""
     return BLOCKS.get()[-1]
 
 
-def outermost() -> Program:
+def outermost() -> Block:
     """The outermost block, which keeps the books."""
     return BLOCKS.get()[0]
 

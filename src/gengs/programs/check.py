@@ -32,7 +32,7 @@ from .block_stack import quiet
 from .credit import Credit, evaluate
 from .fitted_score import FittedScore
 from .law_checks import base_of
-from .remarks import missing, why_biased
+from .program_warnings import missing, why_biased
 from .sample_site import Site
 from .score_rule import require_score
 

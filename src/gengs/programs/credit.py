@@ -6,7 +6,7 @@ together once the costs are known: draws of the same line are weighed at once.
 
 from __future__ import annotations
 
-__all__ = ["Credit", "evaluate", "require_replicates"]
+__all__ = ["Credit", "evaluate"]
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -19,6 +19,7 @@ from ..numerics.once_differentiable import OnceDifferentiable
 from .increments import Increments
 from .known_laws import score_of, stacked
 from .law_checks import base_of
+from .replicate_dims import per_replicate, replicate_dim
 from .sample_site import ProgramWarning, Site, by_line, warn_once
 
 
@@ -62,7 +63,7 @@ class Credit:
         for site in scored:
             if site.log_prob is None:
                 continue
-            which = _replicate_dim(site, tuple(site.log_prob.shape), replicates, dim)
+            which = replicate_dim(site, tuple(site.log_prob.shape), replicates, dim)
             site.shared = replicates is not None and which is None
             score = site.log_prob.sum() if which is None else per_replicate(site.log_prob, which)
             groups.setdefault((site.epoch, site.baseline, which is None), []).append(score)
@@ -122,12 +123,6 @@ class Credit:
         return x.mean(0) + zero
 
 
-def per_replicate(x: Tensor, dim: int) -> Tensor:
-    """Sum over all dimensions but ``dim``."""
-    x = x.movedim(dim, 0) if dim else x
-    return x.flatten(1).sum(1) if x.dim() > 1 else x
-
-
 def _own(sites: Sequence[Site], replicates: int, dim: int | None) -> list[tuple[Site, int]]:
     """The draws to which a control variate is fitted, with the dimension of the replicates."""
     found = []
@@ -136,40 +131,10 @@ def _own(sites: Sequence[Site], replicates: int, dim: int | None) -> list[tuple[
             continue
         events = len(base_of(site.drawn_from).event_shape)
         shape = tuple(site.value.shape[: site.value.dim() - events])
-        which = _replicate_dim(site, shape, replicates, dim)
+        which = replicate_dim(site, shape, replicates, dim)
         if which is not None:
             found.append((site, which))
     return found
-
-
-def _replicate_dim(
-    site: Site, shape: tuple[int, ...], replicates: int | None, dim: int | None
-) -> int | None:
-    """The dimension of a draw that counts replicates; ``None`` if they share it."""
-    if replicates is None:
-        return None
-    if dim is not None:
-        which = dim if dim >= 0 else len(site.shape) + dim
-        if not 0 <= which < len(shape):
-            return None
-        if shape[which] != replicates:
-            if not site.scored:
-                return None
-            raise ValueError(
-                f"{site.place}: {site.law} has shape {site.shape}, whose dimension dim={dim} is "
-                f"expected to count the {replicates} replicates of the cost."
-            )
-        return which
-    if not shape or shape[0] != replicates:
-        return None
-    if site.baseline and replicates > 1 and replicates in shape[1:]:
-        other = 1 + shape[1:].index(replicates)
-        raise ValueError(
-            f"{site.place}: {site.law} has shape {site.shape}, of which several dimensions may "
-            f"count the {replicates} replicates; say which: gengs.differentiable(..., dim=0) or "
-            f"dim={other}."
-        )
-    return 0
 
 
 class _Score(torch.autograd.Function):
@@ -245,34 +210,3 @@ _NOT_TWICE = (
     "the score rule of gengs.differentiable has no second derivative: that of its estimate is no "
     "estimate of the second; the path has one, where its draws have closed forms."
 )
-
-
-def require_replicates(
-    name: str, values: Any, costs: Sequence[Tensor], sites: Sequence[Site], dim: int | None
-) -> None:
-    """Raise where a cost, given to the method ``name``, is not one number per replicate."""
-    if not isinstance(values, Tensor):
-        raise TypeError(f"program.{name} expects a tensor, but got {type(values).__name__}.")
-    scored = [site for site in sites if site.scored]
-    firsts = {site.shape[0] for site in scored if site.shape} if dim is None else set()
-    known = f", {min(firsts)} by its draws" if len(firsts) == 1 else ""
-    expected = (
-        f"program.{name} expects one number per replicate, shape (replicates,){known}, but got "
-        f"shape {tuple(values.shape)}"
-    )
-    if values.dim() > 1:
-        raise ValueError(f"{expected}; average or sum the other dimensions.")
-    alone = values.numel() == 1
-    if not alone and len(firsts) == 1 and len(values) not in firsts:
-        raise ValueError(
-            f"{expected}; the first dimension of a draw counts the replicates, or the one that "
-            "gengs.differentiable(dim=) names."
-        )
-    if costs and values.shape != costs[0].shape:
-        raise ValueError(f"{expected}; earlier costs had {tuple(costs[0].shape)}.")
-    if alone and any(site.baseline for site in scored):
-        raise ValueError(
-            f"{expected}: RLOO compares at least two runs; leave the replicates' dimension of the "
-            "cost (cost.sum(-1), not cost.sum()), and take program.loss(cost).mean() afterwards; "
-            "for one run of the program, by=gengs.REINFORCE()."
-        )

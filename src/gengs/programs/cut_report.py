@@ -39,6 +39,10 @@ _ADVICE = {
         "what it is made of (a sum, a number, a mask) has no categories to be followed: index by "
         "the draw itself, or multiply by its one-hot vector"
     ),
+    "a choice between infinite values": (
+        "an infinite step has no slope: multiply probabilities by a mask, in place of logits of "
+        "-inf"
+    ),
     "looked up by a log_prob": "a table of probabilities has no slope in its values",
     "detached": "leave it attached",
     "taken out of torch": "stay with tensors",

@@ -141,20 +141,20 @@ def _means(group: list[Site], dims: list[int]) -> tuple[Tensor, Tensor] | None:
         if pair is None:
             return None
         whole_parts = [p.expand(pair[0].shape).movedim(sample, 0) for p in pair]
-        drawn, mean = (_per_replicate(p, dims[0] + 1) for p in whole_parts)
+        drawn, mean = (_streams_of(p, dims[0] + 1) for p in whole_parts)
         return drawn.to(mean.dtype), mean
     pairs = [mean_of(law, site.value) for law, site in zip(laws, group, strict=True)]  # type: ignore[arg-type]
     if any(pair is None for pair in pairs):
         return None
     rows = [
-        [_per_replicate(p.expand(pair[0].shape).unsqueeze(0), dim + 1) for p in pair]  # type: ignore[index, union-attr]
+        [_streams_of(p.expand(pair[0].shape).unsqueeze(0), dim + 1) for p in pair]  # type: ignore[index, union-attr]
         for pair, dim in zip(pairs, dims, strict=True)
     ]
     drawn, mean = torch.cat([row[0] for row in rows]), torch.cat([row[1] for row in rows])
     return drawn.to(mean.dtype), mean
 
 
-def _per_replicate(x: Tensor, dim: int) -> Tensor:
+def _streams_of(x: Tensor, dim: int) -> Tensor:
     """``(T, ..., R, ..., C)`` to ``(T, R, C)``: the sum over others, or each of a few of them."""
     x = x.movedim(dim, 1)
     if x.dim() == 3:

@@ -134,6 +134,9 @@ def slope_of_read(key: Key, place: int, one_hot: Tensor) -> Tensor:
     weights = _weights(key, place, one_hot)
     k, lead, shape = len(weights), key.lead, key.shape
     options = key.source.detach()[key.at_all(place, k)]  # (*lead, K, *shape or ones, *rest)
+    if not options.is_floating_point():
+        options = options.to(one_hot.dtype)
+    options = _finite(options)  # log(0) of a category that never comes: 0 times it is no number
     first, last = options.shape[:lead], options.shape[lead + 1 + len(shape) :]
     if options.numel() == first.numel() * k * last.numel():  # the same for all
         flat = options.reshape(first.numel(), k, last.numel())
@@ -167,10 +170,14 @@ def slope_of_write(key: Key, place: int, one_hot: Tensor, before: Tensor, puts: 
     value = value.expand(before[key.parts].shape).unsqueeze(lead)
     rest = there.dim() - lead - weights.dim()
     weights = weights.to(before.dtype).reshape(*weights.shape, *[1] * rest)
-    change = weights * (value - there if puts else value).expand(there.shape)
+    change = weights * _finite(value - there if puts else value).expand(there.shape)
     numbers = _numbers(before, parts).flatten()
     found = torch.zeros_like(before).flatten().index_add(0, numbers, change.flatten())
     return found.view(before.shape).movedim(0, key.axis)
+
+
+def _finite(x: Tensor) -> Tensor:
+    return x.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def _numbers(source: Tensor, parts: tuple[Any, ...]) -> Tensor:

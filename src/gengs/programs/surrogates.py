@@ -15,7 +15,9 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from .class_losses import CLASS_LOSSES, slope_of_class_loss
 from .cut_operations import tensors_in
+from .cut_report import CutReport
 from .lookups import READS, WRITES, Key, key_of, slope_of_read, slope_of_write, writes_apart
 
 _CASTS = {
@@ -72,7 +74,8 @@ _LOGIC: dict[str, _Function] = {
 class Surrogates:
     """The surrogates of the integers and booleans of a running program."""
 
-    def __init__(self) -> None:
+    def __init__(self, report: CutReport) -> None:
+        self._report = report
         self._numbers = WeakTensorKeyDictionary()
         self._one_hot = WeakTensorKeyDictionary()
         self._members = WeakTensorKeyDictionary()
@@ -129,6 +132,9 @@ class Surrogates:
         """Whether ``func`` takes surrogates (``like`` is one of them), and what it returns."""
         if name == "where" and len(args) == 3 and self.of(args[0]) is not None:
             return True, self._where(func, *args)
+        if name == "masked_fill" and len(args) == 3 and self.of(args[1]) is not None:
+            x, mask, value = args
+            return True, self._where(lambda m, yes, no: func(no, m, yes), mask, value, x)
         if name == "one_hot":
             plain = func(*args, **kwargs)
             if (one_hot := self.one_hot(args[0])) is None:
@@ -136,6 +142,8 @@ class Surrogates:
             more = plain.shape[-1] - one_hot.shape[-1]  # classes for padding, or none of the last
             self.pair(plain, torch.nn.functional.pad(one_hot, (0, more)))
             return True, plain
+        if name in CLASS_LOSSES:
+            return self._class_loss(func, name, args, kwargs)
         if name in _LOGIC:
             parts = [self._floating(value, like) for value in args]
             return True, self._beside(func(*args, **kwargs), _LOGIC[name](*parts))
@@ -199,6 +207,7 @@ class Surrogates:
                 one_hot = (found / each).unsqueeze(-2).expand(one_hot.shape)
         target, in_place = args[0], name.endswith("_")
         before = self._floating(target, one_hot).clone()
+        self._require_finite(one_hot, key.value, before if puts else 0.0)
         slope = slope_of_write(key, place, one_hot - one_hot.detach(), before, puts)
         plain = func(*args, **kwargs)
         if not target.is_floating_point():
@@ -228,13 +237,26 @@ class Surrogates:
         surrogate = _IN_PLACE[name](self._floating(args[0], like), *others, **kwargs)
         return self._beside(func(*args, **kwargs), surrogate)
 
+    def _class_loss(self, func: Any, name: str, args: Any, kwargs: Any) -> tuple[bool, Any]:
+        one_hot = self.one_hot(args[1])
+        if one_hot is None or kwargs["reduce"] is not None or kwargs["size_average"] is not None:
+            return False, None
+        plain = func(*args, **kwargs)
+        return True, plain + slope_of_class_loss(name, args[0], one_hot, plain, kwargs)
+
     def _where(self, func: Any, mask: Tensor, yes: Any, no: Any) -> Any:
         surrogate: Tensor = self._floating(mask)
         plain = func(mask, yes, no)
         yes, no = self._floating(yes), self._floating(no)
         gap = torch.as_tensor(yes).detach() - torch.as_tensor(no).detach()
+        self._require_finite(surrogate, gap)
         step = (surrogate - surrogate.detach()) * gap.nan_to_num(posinf=0.0, neginf=0.0)
         return self._beside(plain, func(mask, yes, no) + step)
+
+    def _require_finite(self, surrogate: Tensor, *values: Any) -> None:
+        """Note where a draw puts infinite values: they have no part in the slope."""
+        if not all(bool(torch.as_tensor(value).isfinite().all()) for value in values):
+            self._report.cut("a choice between infinite values", surrogate)
 
     def _floating(self, value: Any, like: Tensor | None = None) -> Any:
         """The surrogate of a value, where it has one, and else itself.

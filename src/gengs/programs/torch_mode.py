@@ -13,9 +13,9 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from ..numerics.tracing import inside_transform
 from .block_stack import captures, in_user_code, mine, open_programs, quiet
-from .by_hand import ADDITIVE, DIVIDING, ByHand
 from .cut_operations import ending, moving, no_derivative, tensors_in
 from .cut_report import CutReport
+from .gradients_by_hand import ADDITIVE, DIVIDING, ByHand
 from .in_place import SavedTensors, written_by
 from .lost_parameters import LostParameters
 from .mode_stack import remove, sink
@@ -24,7 +24,7 @@ from .sample_site import asked_by_library, inside_function, place_of, where
 from .surrogates import Surrogates
 from .torch_draws import DRAWS
 from .uniform_draws import COMPARED, looks_uniform, meet_threshold
-from .unseen import RANDOM, UnseenDraws
+from .unseen_draws import RANDOM, UnseenDraws
 
 _JUMPS = frozenset(("compared", "rounded", "cast to integers"))
 _MEANT = frozenset(("detached", "taken out of torch"))
@@ -61,7 +61,7 @@ class ProgramMode(TorchFunctionMode):
 
     def __init__(self, report: CutReport) -> None:
         super().__init__()
-        self.report, self.surrogates, self.noise = report, Surrogates(), Noise()
+        self.report, self.surrogates, self.noise = report, Surrogates(report), Noise()
         self.by_hand, self.lost, self.saved = ByHand(), LostParameters(), SavedTensors()
         self.unseen: UnseenDraws | None = None
         self.branched = False

@@ -57,26 +57,38 @@ def exact_gradient(function, at=T):
     return torch.autograd.grad(function(t), t)[0]
 
 
-@pytest.mark.parametrize("memory", [0.0, 0.8])
-def test_it_is_unbiased(memory):
-    """5 standard errors: 6e-7 false alarms."""
+@pytest.mark.parametrize(("memory", "n"), [(0.0, 64), (0.8, 64), (0.0, 32)])
+def test_it_is_unbiased(memory, n):
+    """5 standard errors: 6e-7 false alarms. 32 replicates are the fewest that are fitted."""
     rule = FittedScore(memory=memory)
-    found = gradients(stepped, lambda: rule, 300)
+    found = gradients(stepped, lambda: rule, 150, n=n)
     assert abs(z_of(found, exact_gradient(exact_of_stepped))) < 5
 
 
 def test_a_wrong_sign_would_be_seen(monkeypatch):
-    """With the sign of ∇m turned it is more than 12 standard errors off."""
+    """With the sign of ∇m turned it is more than 8 standard errors off."""
     along = Fit.along
     monkeypatch.setattr(Fit, "along", lambda self, means: -along(self, means))
-    found = gradients(stepped, lambda: FittedScore(memory=0.0), 300)
-    assert abs(z_of(found, exact_gradient(exact_of_stepped))) > 12
+    found = gradients(stepped, lambda: FittedScore(memory=0.0), 150)
+    assert abs(z_of(found, exact_gradient(exact_of_stepped))) > 8
 
 
-def test_few_replicates_and_halves_do_not_bias_it():
-    """32 replicates, the fewest that are fitted, with more features than they can bear."""
-    found = gradients(stepped, lambda: FittedScore(memory=0.0), 400, n=32)
-    assert abs(z_of(found, exact_gradient(exact_of_stepped))) < 5
+def test_what_is_fitted_to_a_half_does_not_know_its_costs():
+    """One replicate's cost changes no weight of its own half.
+
+    Hundreds of gradients do not show the bias of a fit that knows it: it is below their error.
+    """
+    n = 64
+    torch.manual_seed(0)
+    t = torch.tensor(T, dtype=torch.float64, requires_grad=True)
+    with differentiable(by=FittedScore(memory=0.0)) as program:
+        cost = stepped(t, n)
+    increments = program._credit(n)._increments
+    other = cost.detach() + 100.0 * (torch.arange(n) == 6)
+    one, two = (increments.fit([c]) for c in (cost.detach(), other))
+    for before, after in zip(one.weights, two.weights, strict=True):
+        changed = (before != after).any(0)
+        assert not changed[::2].any() and changed[1::2].any()
 
 
 def stops(t, n):
@@ -108,17 +120,30 @@ LAWS = {
 }
 
 
+MEANS = {
+    "Categorical": lambda t: 2 * t + 4 * (1 - 3 * t),
+    "many categories": lambda t: (t * torch.arange(20.0)).softmax(-1) @ torch.arange(20.0).square(),
+    "NegativeBinomial": lambda t: 3 * t / (1 - t) ** 2 + (3 * t / (1 - t)) ** 2,
+    "a table": lambda t: t + 25 * (1 - t),
+    "agents": lambda t: 140 * t * (1 - t) + 28**2 * t**2,
+    "Multinomial": lambda t: 5 * t * (1 - t) + (10 - 5 * t) ** 2,
+}
+"""Of the cost below."""
+
+
 @pytest.mark.parametrize("name", LAWS)
 def test_any_distribution_with_a_mean(name):
-    """The mean of the same rule with the same draws as RLOO, within 5 of their own errors."""
+    """5 standard errors of 30 gradients: 3e-5 false alarms.
+
+    A mean that is 10 % off is found by 10 standard errors or more (by 3 for the NegativeBinomial).
+    """
 
     def simulate(t, n):
         z = LAWS[name](t, n).sample().double().reshape(n, -1)
         return (z @ torch.arange(1.0, z.shape[1] + 1).double()).square()
 
-    fitted, plain = (gradients(simulate, rule, 60, n=200) for rule in (FittedScore, gengs.RLOO))
-    apart = fitted - plain
-    assert abs(z_of(apart, 0.0)) < 5 and fitted.var() < plain.var()
+    fitted, plain = (gradients(simulate, rule, 30, n=200) for rule in (FittedScore, gengs.RLOO))
+    assert abs(z_of(fitted, exact_gradient(MEANS[name]))) < 5 and fitted.var() < plain.var()
 
 
 def epidemic(t, n, people=1000.0):
@@ -166,16 +191,19 @@ def test_costs_that_arrive_over_time():
 
 
 def test_several_losses_of_a_block_do_not_learn_from_each_other():
-    """The second cost is fitted without what the first one has seen of the same draws."""
+    """A cost is fitted without what another has seen of the same draws."""
     found = []
-    for seed in range(200):
-        torch.manual_seed(seed)
-        t = torch.tensor(T, dtype=torch.float64, requires_grad=True)
-        with differentiable(by=FittedScore(memory=0.9)) as program:
-            cost = stepped(t, 40)
-        program.loss(cost)
-        found += torch.autograd.grad(program.loss(cost).mean(), t)
-    assert abs(z_of(torch.stack(found), exact_gradient(exact_of_stepped))) < 5
+    for first in (False, True):
+        rule = FittedScore(memory=0.9)
+        for seed in range(2):  # there is something to remember
+            torch.manual_seed(seed)
+            t = torch.tensor(T, dtype=torch.float64, requires_grad=True)
+            with differentiable(by=rule) as program:
+                cost = stepped(t, 64)
+            if first and seed:
+                program.loss(cost)
+            found += torch.autograd.grad(program.loss(cost).mean(), t)
+    assert torch.equal(found[1], found[3])
 
 
 def test_atoms_that_move():

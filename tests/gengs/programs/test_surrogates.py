@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch.nn.functional import one_hot
+from torch.nn.functional import cross_entropy, nll_loss, one_hot
 
 from gengs import CutGradientWarning, differentiable
 
@@ -44,6 +44,38 @@ def run(face, p):
     return program, found
 
 
+TABLES = {
+    "integers": torch.tensor([3, 1, -2]),
+    "a mask": torch.tensor([True, False, True]),
+    "-inf where nothing is drawn": torch.tensor([3.0, 1.0, -torch.inf]),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_what_a_table_may_hold(name):
+    """d/d logits of E v[i] is p (v - E v), at 5 standard errors."""
+    table = TABLES[name]
+    logits = torch.tensor([0.3, -0.2, 0.9 if table.isfinite().all() else -torch.inf])
+    p = logits.requires_grad_().softmax(-1)
+    program, found = run(lambda i: table[i[:, 0]] * 1.0, p)
+    (found,) = torch.autograd.grad(program.loss(found).mean(), logits)
+    p, values = p.detach(), table.double().nan_to_num(neginf=0.0).float()
+    assert ((found - p * (values - p @ values)).abs() < 5 * 5 / N**0.5).all()
+
+
+INFINITE = {
+    "scatter": lambda i: torch.ones(N, 3).scatter(1, i[:, :1], -torch.inf).exp()[:, 0],
+    "over infinite ones": lambda i: zeros().log().scatter(1, i[:, :1], 0.0).exp()[:, 0],
+}
+
+
+@pytest.mark.parametrize("name", INFINITE)
+def test_an_infinite_step_has_no_slope_and_says_so(name):
+    program, found = run(INFINITE[name], torch.tensor([0.2, 0.3, 0.5], requires_grad=True))
+    with pytest.warns(CutGradientWarning, match="infinite values"):
+        program.loss(found).mean().backward()
+
+
 @pytest.mark.parametrize("name", INDEXED)
 def test_what_a_drawn_index_points_to_moves(name):
     """d/d logits of E v[i] is p (v - E v), at 5 standard errors."""
@@ -55,10 +87,74 @@ def test_what_a_drawn_index_points_to_moves(name):
     assert ((found - p * (VALUES - p @ VALUES)).abs() < 5 * 3 / N**0.5).all()
 
 
+SCORES = torch.tensor([0.4, -1.0, 1.3])
+WEIGHT = torch.tensor([0.5, 2.0, 1.0])
+LOSSES = {
+    "cross_entropy": (cross_entropy, {}),
+    "nll_loss": (nll_loss, {}),
+    "weighted": (cross_entropy, {"weight": WEIGHT}),
+    "a class is ignored": (nll_loss, {"ignore_index": 1, "weight": WEIGHT}),
+    "smoothed": (cross_entropy, {"label_smoothing": 0.2, "ignore_index": 0}),
+}
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_drawn_class_is_a_target(name, reduction):
+    """Against the sum over all classes, at 5 standard errors."""
+    loss, more = LOSSES[name]
+    logits = torch.tensor([0.3, -0.2, 0.9], requires_grad=True)
+    p = logits.softmax(-1)
+    each = loss(SCORES.expand(3, 3), torch.arange(3), reduction="none", **more)
+    (expected,) = torch.autograd.grad(p @ each, logits, retain_graph=True)
+
+    def face(i):  # two dimensions of targets
+        return loss(SCORES.view(1, 3, 1).expand(N, 3, 2), i, reduction=reduction, **more)
+
+    program, found = run(face, p)
+    value = program.loss(found.mean(1)).mean() if reduction == "none" else program.loss(found)
+    (found,) = torch.autograd.grad(value / (1 if reduction == "none" else 2 * N), logits)
+    assert ((found - expected).abs() < 5 * 3 / N**0.5).all()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_mean_over_drawn_classes_divides_by_their_weights(name):
+    """The same gradient, up to rounding, as the quotient of two sums."""
+    loss, more = LOSSES[name]
+    p = torch.tensor([0.2, 0.3, 0.5]).expand(50, 3).clone().requires_grad_()
+    scores = torch.randn(50, 3, generator=torch.Generator().manual_seed(1))
+    share = more.get("weight", torch.ones(3)).clone()
+    share[more.get("ignore_index", slice(0))] = 0.0
+
+    def quotient(k):
+        return loss(scores, k, reduction="sum", **more) / share[k].sum()
+
+    grads = []
+    for face in (lambda k: loss(scores, k, **more), quotient):
+        torch.manual_seed(0)
+        with differentiable() as program:
+            found = face(torch.multinomial(p, 1)[:, 0])
+        grads += torch.autograd.grad(program.loss(found), p)
+    assert grads[0].abs().sum() > 0.1
+    torch.testing.assert_close(grads[0], grads[1])
+
+
+def test_scores_of_one_drawn_class():
+    p = torch.tensor([0.2, 0.3, 0.5], requires_grad=True)
+    scores = SCORES.clone().requires_grad_()
+    with differentiable() as program:
+        k = torch.multinomial(p, 1)[0]
+        found = cross_entropy(scores, k)
+    program.loss(found).backward()
+    assert found.shape == () and p.grad.abs().sum() > 0
+    torch.testing.assert_close(scores.grad, scores.softmax(-1).detach() - one_hot(k, 3))
+
+
 NOT_LINEAR = {
     "two may be written to one place": lambda i: zeros().scatter(1, i, 1.0)[:, 0],
     "sorted": lambda i: VALUES[i.sort(-1).values][:, 0],
     "counted": lambda i: VALUES[i[:, 0] * i[:, 1] % 3],
+    "a sum as a target": lambda i: cross_entropy(torch.zeros(N, 5), i.sum(1), reduction="none"),
 }
 
 
@@ -107,3 +203,26 @@ def test_values_of_a_mask_may_be_gathered():
         z = (spread @ torch.tensor([1, 5, 7])).float()
     (found,) = torch.autograd.grad(program.loss(z).sum(), p)
     torch.testing.assert_close(found.mean(0), torch.tensor([1.0, 0.0, 7.0]), atol=0.3, rtol=0)
+
+
+def test_a_mask_may_be_filled_or_choose():
+    p = torch.full((N, 3), 0.3, requires_grad=True)
+    grads = []
+    for choose in (
+        lambda mask: VALUES.expand(N, 3).masked_fill(mask, 4.0),
+        lambda mask: torch.where(mask, 4.0, VALUES),
+    ):
+        torch.manual_seed(0)
+        with differentiable() as program:
+            z = choose(torch.rand(N, 3) < p)
+        grads += torch.autograd.grad(program.loss(z.sum(1)).sum(), p)
+    torch.testing.assert_close(grads[0].mean(0), 4.0 - VALUES, atol=0.15, rtol=0)
+    assert torch.equal(*grads)
+
+
+def test_a_mask_that_puts_infinite_values_says_so():
+    p = torch.full((N, 3), 0.3, requires_grad=True)
+    with differentiable() as program:
+        z = torch.zeros(N, 3).masked_fill(torch.rand(N, 3) < p, -torch.inf)
+    with pytest.warns(CutGradientWarning, match="infinite values"):
+        program.loss(z.exp().sum(1)).mean().backward()
