@@ -59,7 +59,8 @@ def rsample(
             return law.rsample(sample_shape)
         record = law_of(law)
         chosen = weight_for("rsample", record, weight)
-        return record.rsample(torch.Size(sample_shape), antithetic=antithetic, **chosen)
+        z = record.rsample(torch.Size(sample_shape), antithetic=antithetic, **chosen)
+        return record.narrowed(z)
     for name, value in (("antithetic", antithetic), ("weight", weight is not None)):
         if value:
             raise TypeError(
@@ -78,8 +79,7 @@ def rsample(
             "StraightThroughMean or ArrivalTimes."
         )
     refuse_settings_of_expect("rsample", by)
-    drawn: Tensor = by.draw(base_of(law), torch.Size(sample_shape))
-    return drawn
+    return law_of(law).narrowed(by.draw(base_of(law), torch.Size(sample_shape)))
 
 
 def weight_for(owner: str, record: Law, weight: float | None) -> dict[str, Any]:

@@ -118,6 +118,9 @@ class OneHot(Finite):
         index = index.unsqueeze(-1)  # of NaN probabilities it is beyond the last
         return z.scatter(-1, index.clamp_max(self.num_atoms - 1), (index < self.num_atoms).to(z))
 
+    def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
+        return super().sample(sample_shape).to(self.dtype)
+
     @property
     def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
@@ -143,6 +146,10 @@ class _OneHotRules(Law):
     """What both distributions of one-hot vectors share."""
 
     takes_weight = True
+
+    @property
+    def zero_one_type(self) -> torch.dtype:
+        return self.q.dtype if isinstance(self.q, OneHot) else self.q._categorical._param.dtype
 
     def parameter(self) -> dict[str, Tensor]:
         """``{"logits": ...}`` or ``{"probs": ...}``, as the distribution was given."""
@@ -188,6 +195,9 @@ class OneHotLaw(_OneHotRules, FiniteLaw):
 
     def parameter(self) -> dict[str, Tensor]:
         return {"logits" if self.q.given_probs is None else "probs": self.q.raw}
+
+    def draw(self, shape: torch.Size) -> Tensor:
+        return self.q.at(self.q.sample_index(shape))
 
 
 @register(OneHotCategorical, "pyro.OneHotCategorical")
