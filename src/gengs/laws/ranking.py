@@ -168,9 +168,9 @@ class PlackettLuce(Discrete):
         """The place of each item, ``(…, n)``, from 0; k for those beyond the first k.
 
         The gradient is exact for costs that are linear or quadratic in the ranks, and biased for
-        others: ``gains / torch.log2(2 + ranks)`` by some 10 %. Give a discount to places instead,
-        ``q.arrange(order, gains) / torch.log2(2 + torch.arange(k))``, which is exact. Ranks are
-        numbers up to n, and float32 at least.
+        others: of ``gains / torch.log2(2 + ranks)`` it is some 17 % too large. Give the discount to
+        places instead, ``q.arrange(order, gains) / torch.log2(2 + torch.arange(k))``, which is
+        exact. Ranks are numbers up to n, so they are float32 at least.
         """
         return ranks_of(self.logits.to(self._dtype), self._checked(order))
 
@@ -183,7 +183,7 @@ class PlackettLuce(Discrete):
         """The items' values in drawn order: ``(…, n, *rest)`` to ``(…, k, *rest)``.
 
         The gradient in the scores is exact for costs that are linear or quadratic in the result,
-        such as DCG: any discount by place, times a value.
+        such as DCG: any discount by place, times a value. It has the type of ``values``.
 
         Args:
             order: The drawn indices, ``(*sample, *batch, k)``.
