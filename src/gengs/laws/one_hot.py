@@ -46,8 +46,10 @@ class OneHot(Finite):
 
     Args:
         logits: Unnormalised log-probabilities, ``(*batch, K)``; ``-inf`` forbids a category.
-        probs: Unnormalised probabilities, instead of ``logits``.
+        probs: Unnormalised probabilities, or counts, instead of ``logits``.
         validate_args: Whether to check the arguments; on by default.
+
+    Draws have the type of what was given, half precision too.
 
     Example:
         >>> q = OneHot(logits=torch.tensor([[0.0, 1.0, -torch.inf]]))
@@ -67,6 +69,8 @@ class OneHot(Finite):
         name, validate = "logits" if probs is None else "probs", validates(validate_args)
         if not isinstance(given, Tensor):
             raise TypeError(f"OneHot expects a tensor as `{name}`, but got {type(given).__name__}.")
+        if probs is None and not given.is_floating_point():
+            raise ValueError(f"OneHot expects floating-point `logits`, but got {given.dtype}.")
         if given.dim() == 0 or given.shape[-1] == 0:
             raise ValueError(
                 f"OneHot expects at least one category in the last dimension of `{name}`, but got "
