@@ -49,7 +49,7 @@ class OneHot(Finite):
         probs: Unnormalised probabilities, or counts, instead of ``logits``.
         validate_args: Whether to check the arguments; on by default.
 
-    Draws have the type of what was given, half precision too.
+    Draws have the type of the logits or probabilities, half precision too.
 
     Example:
         >>> q = OneHot(logits=torch.tensor([[0.0, 1.0, -torch.inf]]))

@@ -183,7 +183,8 @@ class PlackettLuce(Discrete):
         """The items' values in drawn order: ``(…, n, *rest)`` to ``(…, k, *rest)``.
 
         The gradient in the scores is exact for costs that are linear or quadratic in the result,
-        such as DCG: any discount by place, times a value. It has the type of ``values``.
+        such as DCG (any discount by place, times a value), and for products of values at different
+        places. It has the type of ``values``.
 
         Args:
             order: The drawn indices, ``(*sample, *batch, k)``.

@@ -287,24 +287,32 @@ def test_what_is_no_order_is_refused(call, words):
         call(gengs.PlackettLuce(logits=torch.zeros(3)))
 
 
+def cascade(relevance):
+    """Expected reciprocal rank: a reader goes down the list until satisfied."""
+    stop = relevance / 4
+    before = torch.cat([torch.ones_like(stop[:, :1]), (1 - stop[:, :-1]).cumprod(-1)], -1)
+    return (before * stop / torch.arange(1, 5)).sum(-1)
+
+
 def discounted(face):
-    """The gradient of DCG by a face, with all orders summed, and the exact one."""
+    """The gradient of a metric by a face, with all orders summed, and the exact one."""
     theta, gains = torch.tensor([0.3, -0.2, 1.0, 0.5]).double(), torch.tensor([0.0, 1, 3, 2])
     discounts = 1 / torch.log2(2 + torch.arange(4.0).double())
     q = gengs.PlackettLuce(logits=theta)
     orders, p = q.outcomes(), q.log_prob(q.enumerate_support()).exp()
     each = theta.expand(len(orders), 4).clone().requires_grad_()
     law = gengs.PlackettLuce(logits=each)
-    dcg = {
+    metric = {
+        "cascade": lambda: cascade(law.arrange(orders, gains.double().expand(24, 4))),
         "arrange": lambda: law.arrange(orders, gains.double().expand(24, 4)) @ discounts,
         "matrix": lambda: law.matrix(orders) @ gains.double() @ discounts,
         "ranks": lambda: (gains / torch.log2(2 + law.ranks(orders))).sum(-1),
     }[face]()
-    (gradients,) = torch.autograd.grad(dcg.sum(), each)
-    return p @ gradients, exact_gradient(theta, 4, dcg)
+    (gradients,) = torch.autograd.grad(metric.sum(), each)
+    return p @ gradients, exact_gradient(theta, 4, metric)
 
 
-@pytest.mark.parametrize("face", ["arrange", "matrix"])
+@pytest.mark.parametrize("face", ["arrange", "matrix", "cascade"])
 def test_a_discount_by_place_is_exact(face):
     torch.testing.assert_close(*discounted(face))
 
