@@ -59,7 +59,8 @@ class MidCDF(Pathwise):
         debias: For how many random factors of each draw the trapezoid rule's error is measured and
             added, at one more evaluation of the cost and its gradient each; 0 for none.
         antithetic: Whether several draws come in stratified pairs of uniforms ``(u, 1 - u)``, which
-            cover the distribution more evenly than independent ones.
+            cover the distribution more evenly than independent ones. One draw has no partner: with
+            ``samples=1`` it changes nothing, and of an odd number one draw has none.
         weight: For one-hot vectors and tables of vectors, the weight of the noisy half of the
             gradient, from 0 (plain straight-through) to 0.5 (exact for quadratic costs); by
             default it follows the number of atoms (:mod:`gengs.laws.inflow_weight`). With

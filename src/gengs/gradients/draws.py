@@ -3,6 +3,7 @@
 __all__ = ["refuse_settings_of_expect", "rsample", "weight_for"]
 
 import inspect
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -36,6 +37,7 @@ def rsample(
             gradient belongs to the draw, such as ``GenGS(0.5)`` or ``StraightThroughMean()``.
         antithetic: Whether several draws come in stratified pairs of uniforms ``(u, 1 - u)``: each
             is exact, and together they cover the distribution more evenly than independent ones.
+            One draw has no partner, and of an odd number one draw has none.
         weight: For one-hot vectors and tables of vectors, the weight of the noisy half of the
             gradient, from 0 (plain straight-through) to 0.5 (exact for quadratic costs); by
             default 0.5 for up to 32 atoms and ``144 / (256 + K)`` for more
@@ -54,12 +56,18 @@ def rsample(
         raise TypeError(
             f"rsample expects a shape, such as (2,), as `sample_shape`, but got {sample_shape!r}."
         )
+    if not all(isinstance(n, (Integral, torch.SymInt)) and n >= 0 for n in sample_shape):
+        raise ValueError(
+            "rsample expects integers of at least 0 in `sample_shape`, but got "
+            f"{tuple(sample_shape)}."
+        )
     if by is None:
         if law.has_rsample and not antithetic and weight is None:
             return law.rsample(sample_shape)
         record = law_of(law)
         chosen = weight_for("rsample", record, weight)
-        return record.rsample(torch.Size(sample_shape), antithetic=antithetic, **chosen)
+        z = record.rsample(torch.Size(sample_shape), antithetic=antithetic, **chosen)
+        return record.narrowed(z)
     for name, value in (("antithetic", antithetic), ("weight", weight is not None)):
         if value:
             raise TypeError(
@@ -78,8 +86,7 @@ def rsample(
             "StraightThroughMean or ArrivalTimes."
         )
     refuse_settings_of_expect("rsample", by)
-    drawn: Tensor = by.draw(base_of(law), torch.Size(sample_shape))
-    return drawn
+    return law_of(law).narrowed(by.draw(base_of(law), torch.Size(sample_shape)))
 
 
 def weight_for(owner: str, record: Law, weight: float | None) -> dict[str, Any]:

@@ -80,6 +80,9 @@ def measure(
     if not parameters:
         raise ValueError("measure expects a `q` built from tensors that require a gradient.")
     positive_integer("measure", "gradients", gradients, least=2)
+    measured = [estimators] if isinstance(estimators, Estimator) else list(estimators)
+    if not measured:
+        raise ValueError("measure expects one estimator or more, but got none.")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if exact is None:
@@ -93,7 +96,7 @@ def measure(
                     f"{exact.numel()}."
                 )
         rows = []
-        for given in [estimators] if isinstance(estimators, Estimator) else estimators:
+        for given in measured:
             if not isinstance(given, Estimator):
                 shown = f"the class {given.__name__}" if isinstance(given, type) else repr(given)
                 raise TypeError(f"measure expects estimators, such as MidCDF(), but got {shown}.")

@@ -100,6 +100,15 @@ class Law(PMF):
     cuts_table: bool = False
     """Whether a truncation may cut it although it is a table already."""
 
+    @property
+    def zero_one_type(self) -> torch.dtype | None:
+        """Of vectors of 0 and 1, the parameters' type, which holds them exactly."""
+        return None
+
+    def narrowed(self, z: Tensor) -> Tensor:
+        """Draws for a user: vectors of 0 and 1 in the type of their parameters."""
+        return z if self.zero_one_type is None else z.to(self.zero_one_type)
+
     # ------------------------------------------------------------------------------------- tables
 
     def whole_table(self, validate: bool) -> Finite | None:

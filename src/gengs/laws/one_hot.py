@@ -46,8 +46,10 @@ class OneHot(Finite):
 
     Args:
         logits: Unnormalised log-probabilities, ``(*batch, K)``; ``-inf`` forbids a category.
-        probs: Unnormalised probabilities, instead of ``logits``.
+        probs: Unnormalised probabilities, or counts, instead of ``logits``.
         validate_args: Whether to check the arguments; on by default.
+
+    Draws have the type of the logits or probabilities, half precision too.
 
     Example:
         >>> q = OneHot(logits=torch.tensor([[0.0, 1.0, -torch.inf]]))
@@ -67,6 +69,8 @@ class OneHot(Finite):
         name, validate = "logits" if probs is None else "probs", validates(validate_args)
         if not isinstance(given, Tensor):
             raise TypeError(f"OneHot expects a tensor as `{name}`, but got {type(given).__name__}.")
+        if probs is None and not given.is_floating_point():
+            raise ValueError(f"OneHot expects floating-point `logits`, but got {given.dtype}.")
         if given.dim() == 0 or given.shape[-1] == 0:
             raise ValueError(
                 f"OneHot expects at least one category in the last dimension of `{name}`, but got "
@@ -118,6 +122,9 @@ class OneHot(Finite):
         index = index.unsqueeze(-1)  # of NaN probabilities it is beyond the last
         return z.scatter(-1, index.clamp_max(self.num_atoms - 1), (index < self.num_atoms).to(z))
 
+    def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
+        return super().sample(sample_shape).to(self.dtype)
+
     @property
     def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
@@ -143,6 +150,10 @@ class _OneHotRules(Law):
     """What both distributions of one-hot vectors share."""
 
     takes_weight = True
+
+    @property
+    def zero_one_type(self) -> torch.dtype:
+        return self.q.dtype if isinstance(self.q, OneHot) else self.q._categorical._param.dtype
 
     def parameter(self) -> dict[str, Tensor]:
         """``{"logits": ...}`` or ``{"probs": ...}``, as the distribution was given."""
@@ -188,6 +199,9 @@ class OneHotLaw(_OneHotRules, FiniteLaw):
 
     def parameter(self) -> dict[str, Tensor]:
         return {"logits" if self.q.given_probs is None else "probs": self.q.raw}
+
+    def draw(self, shape: torch.Size) -> Tensor:
+        return self.q.at(self.q.sample_index(shape))
 
 
 @register(OneHotCategorical, "pyro.OneHotCategorical")

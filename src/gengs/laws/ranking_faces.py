@@ -28,10 +28,14 @@ def arranged(logits: Tensor, order: Tensor, values: Tensor) -> Tensor:
     between, enters = (x.unsqueeze(-1).to(values.dtype) for x in swap_coordinates(logits, order))
     index = order.unsqueeze(-1).expand(*order.shape, values.shape[-1])
     placed = values.gather(-2, index)
-    value = placed + _exchanged(between * placed.diff(dim=-2).detach())
+    # padding stays in its places, and its values may be anything
+    padding = (logits.detach() == -torch.inf).expand(values.shape[:-1])
+    still = padding.gather(-1, order[..., 1:]).unsqueeze(-1)
+    value = placed + _exchanged(between * placed.diff(dim=-2).detach().masked_fill(still, 0))
     if order.shape[-1] == logits.shape[-1]:
         return value
-    gain = (enters * (values - placed[..., -1:, :]).detach()).sum(-2, keepdim=True)
+    change = (values - placed[..., -1:, :]).detach().masked_fill(padding.unsqueeze(-1), 0)
+    gain = (enters * change).sum(-2, keepdim=True)
     return torch.cat([value[..., :-1, :], value[..., -1:, :] + gain], -2)
 
 

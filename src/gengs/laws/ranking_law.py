@@ -15,7 +15,7 @@ from .ranking_swaps import swap_orders
 
 def attach_gradient(law: PlackettLuce, value: Tensor) -> Tensor:
     """A drawn matrix ``(*sample, *batch, k, n)``, however made, with the swap rule's gradient."""
-    return law.matrix(law.order_of(value.detach()))
+    return law.wide_matrix(law.order_of(value.detach()))
 
 
 def swaps(law: PlackettLuce, value: Tensor, number: int | None = None) -> tuple[Tensor, Tensor]:
@@ -57,6 +57,13 @@ class PlackettLuceLaw(Law):
         atoms = self.q.one_hot(orders)
         return Finite(atoms, logits=logits, event_dim=2, validate_args=validate)
 
+    @property
+    def zero_one_type(self) -> torch.dtype:
+        return self.q.logits.dtype
+
+    def draw(self, shape: torch.Size) -> Tensor:
+        return self.q.one_hot(self.q.sample_order(shape))
+
     def attach(self, z: Tensor) -> Tensor:
         return attach_gradient(self.q, z)
 
@@ -65,7 +72,7 @@ class PlackettLuceLaw(Law):
     ) -> Tensor:
         if antithetic:
             self.antithetic(shape)  # which says that an order of orders is missing
-        return self.q.matrix(self.q.sample_order(shape))
+        return self.q.wide_matrix(self.q.sample_order(shape))
 
     def neighbour(self, z: Tensor, validate: bool = True) -> tuple[Tensor, Tensor]:
         there, weight = swaps(self.q, z, 1)

@@ -62,7 +62,8 @@ class _Members(AutogradFunction):
     def forward(logits: Tensor, order: Tensor, outside: Tensor, last: Tensor) -> Tensor:
         shape = (*order.shape[:-1], logits.shape[-1])
         members = torch.zeros(shape, dtype=logits.dtype, device=order.device)
-        return members.scatter(-1, order, 1.0)
+        possible = (logits > -torch.inf).expand(shape)  # where padding fills a place
+        return members.scatter(-1, order, possible.gather(-1, order).to(members.dtype))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -71,6 +72,7 @@ class _Members(AutogradFunction):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         logits, order, outside, last = ctx.saved_tensors
+        grad = grad.where(logits > -torch.inf, 0.0)  # padding is no member, whatever it is worth
         ours = grad.gather(-1, order).to(last.dtype)  # (…, k)
         total = outside.sum(-1, keepdim=True)
         leaves = last * ((outside * grad).sum(-1, keepdim=True) - total * ours)

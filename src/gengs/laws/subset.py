@@ -152,6 +152,7 @@ class Subset(Discrete):
 
     @property
     def _dtype(self) -> torch.dtype:
+        """Of numbers; draws are 0 and 1, and have the type of the logits."""
         return torch.promote_types(self.logits.dtype, torch.float32)
 
     def _out(self, y: Tensor) -> Tensor:
@@ -212,7 +213,7 @@ class Subset(Discrete):
         """The k elements with the largest logits; of equal ones, some."""
         rank = self.logits.argsort(dim=-1, descending=True, stable=True).argsort(-1)
         k = torch.as_tensor(self.k, device=rank.device).unsqueeze(-1)
-        return (rank < k).to(self._dtype)
+        return (rank < k).to(self.logits.dtype)
 
     def entropy(self) -> Tensor:
         mean: Tensor = Mean.apply(self._table_logits, self.table.q, self.table.k)
@@ -230,7 +231,7 @@ class Subset(Discrete):
         with torch.no_grad():
             size = (q.shape[0], shape.numel(), *self.batch_shape)
             y = walk(q, k, torch.rand(size, dtype=q.dtype, device=q.device))
-            z = self._out(y.to(q.dtype))
+            z = self._out(y.to(q.dtype)).to(self.logits.dtype)
         return z.reshape(shape + self.batch_shape + self.event_shape)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
@@ -249,7 +250,7 @@ class Subset(Discrete):
         refuse_many(self, log_choose(n, k))
         chosen = torch.tensor(list(combinations(range(n), k)), dtype=torch.int64)
         values = torch.zeros(len(chosen), n).scatter(-1, chosen, 1.0)
-        return values.to(self.logits.device, self._dtype)
+        return values.to(self.logits.device, self.logits.dtype)
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> Subset:
         shape = torch.Size(batch_shape)

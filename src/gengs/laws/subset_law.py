@@ -10,6 +10,7 @@ from torch.distributions.kl import register_kl
 
 from ..numerics.autograd_function import AutogradFunction
 from ..numerics.gumbel_softmax import Temperature
+from ..numerics.tails import widen
 from ..numerics.tracing import any_of
 from ..tables.finite import Finite
 from .law import Law, Spec, register
@@ -112,6 +113,13 @@ class SubsetLaw(Law):
         values = atoms.reshape(-1, *(1,) * len(self.batch_shape), atoms.shape[-1])
         logits = self.q.log_prob(values).movedim(0, -1)
         return Finite(atoms, logits=logits, event_dim=1, validate_args=validate)
+
+    @property
+    def zero_one_type(self) -> torch.dtype:
+        return self.q.logits.dtype
+
+    def draw(self, shape: torch.Size) -> Tensor:
+        return widen(self.q.sample(shape))
 
     def attach(self, z: Tensor) -> Tensor:
         return attach_gradient(self.q, z)

@@ -196,5 +196,6 @@ def gumbel_relax(
             "pass logits=."
         )
     check_temperature(tau)
-    value = law_of(law).relax(tau, torch.Size(), hard, generator)
+    record = law_of(law)
+    value = record.narrowed(record.relax(tau, torch.Size(), hard, generator))
     return value if dim == -1 else value.movedim(-1, dim)

@@ -183,6 +183,7 @@ def test_gumbel_relax_takes_one_of_both():
         ({"logits": torch.tensor(0.0)}, "at least one category"),
         ({"logits": torch.tensor([0.0, torch.nan])}, "`logits` without NaN"),
         ({"logits": torch.full((3,), -torch.inf)}, "at least one possible category"),
+        ({"logits": torch.tensor([0, 1])}, "floating-point `logits`, but got torch.int64"),
         ({"probs": torch.tensor([0.5, -0.5])}, "`probs`"),
         ({"probs": torch.zeros(3)}, "at least one possible category"),
     ],

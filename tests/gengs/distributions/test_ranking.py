@@ -188,7 +188,7 @@ def test_transforms_shapes_and_types():
     assert q.sample((2,)).shape == gengs.rsample(q, (2,)).shape == (2, 4, 3, 2, 5)
     assert Independent(q, 1).log_prob(q.sample()).shape == (4,)
     assert gengs.PlackettLuce(logits=theta[:0]).sample((2,)).shape == (2, 0, 5, 5)
-    assert gengs.PlackettLuce(logits=theta.bfloat16()).sample().dtype == torch.float32
+    assert gengs.PlackettLuce(logits=theta.bfloat16()).sample().dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize(
@@ -285,3 +285,95 @@ def test_jacobians_of_each_face(k, face):
 def test_what_is_no_order_is_refused(call, words):
     with pytest.raises((TypeError, ValueError), match=words):
         call(gengs.PlackettLuce(logits=torch.zeros(3)))
+
+
+def cascade(relevance):
+    """Expected reciprocal rank: a reader goes down the list until satisfied."""
+    stop = relevance / 4
+    before = torch.cat([torch.ones_like(stop[:, :1]), (1 - stop[:, :-1]).cumprod(-1)], -1)
+    return (before * stop / torch.arange(1, 5)).sum(-1)
+
+
+def discounted(face):
+    """The gradient of a metric by a face, with all orders summed, and the exact one."""
+    theta, gains = torch.tensor([0.3, -0.2, 1.0, 0.5]).double(), torch.tensor([0.0, 1, 3, 2])
+    discounts = 1 / torch.log2(2 + torch.arange(4.0).double())
+    q = gengs.PlackettLuce(logits=theta)
+    orders, p = q.outcomes(), q.log_prob(q.enumerate_support()).exp()
+    each = theta.expand(len(orders), 4).clone().requires_grad_()
+    law = gengs.PlackettLuce(logits=each)
+    metric = {
+        "cascade": lambda: cascade(law.arrange(orders, gains.double().expand(24, 4))),
+        "arrange": lambda: law.arrange(orders, gains.double().expand(24, 4)) @ discounts,
+        "matrix": lambda: law.matrix(orders) @ gains.double() @ discounts,
+        "ranks": lambda: (gains / torch.log2(2 + law.ranks(orders))).sum(-1),
+    }[face]()
+    (gradients,) = torch.autograd.grad(metric.sum(), each)
+    return p @ gradients, exact_gradient(theta, 4, metric)
+
+
+@pytest.mark.parametrize("face", ["arrange", "matrix", "cascade"])
+def test_a_discount_by_place_is_exact(face):
+    torch.testing.assert_close(*discounted(face))
+
+
+def test_a_discount_of_a_rank_is_biased():
+    found, wanted = discounted("ranks")
+    assert 0.1 < (found - wanted).norm() / wanted.norm() < 0.3
+
+
+def test_padding_among_the_first_k_is_no_member():
+    logits = torch.tensor([[1.0, 2.0, -torch.inf, -torch.inf], [0.0, 1.0, 2.0, 3.0]])
+    logits = logits.requires_grad_()
+    q = gengs.PlackettLuce(logits=logits, k=3)
+    members = q.members(q.sample_order((50,)))
+    assert (members[:, 0] == torch.tensor([1.0, 1.0, 0.0, 0.0])).all()
+    assert (members[:, 1].sum(-1) == 3).all()
+    worth = torch.tensor([1.0, 5.0, torch.inf, torch.nan]).expand(50, 4)
+    (found,) = torch.autograd.grad(members[:, 0], logits, worth)
+    assert (found[0] == 0).all()  # whoever is there is a member
+
+
+@pytest.mark.parametrize("k", [4, 3, 2, 1])
+def test_gains_of_padding_are_not_read(k):
+    """What is NaN there stays in its own places, and changes no gradient."""
+    theta, order = torch.tensor([0.3, -0.2, 1.0, -torch.inf]), torch.tensor([2, 0, 1, 3])[:k]
+    gains = torch.tensor([[0.0, 0.0], [1.0, 2.0], [1.0, -1.0], [7.0, 7.0]])
+    found = []
+    for padding in (0.0, torch.nan, torch.inf):
+        logits, values = theta.clone().requires_grad_(), gains.clone()
+        values[3] = padding
+        arranged = gengs.PlackettLuce(logits=logits, k=k).arrange(order, values)
+        assert torch.equal(arranged.detach().nan_to_num(9), values[order].nan_to_num(9))
+        cost = torch.nan_to_num(arranged)[:3].square().sum()
+        found += torch.autograd.grad(cost, logits)
+    assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
+    assert found[0].isfinite().all() and found[0][3] == 0 and (found[0][:3] != 0).any()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+def test_faces_have_the_type_of_the_logits_but_ranks_are_wide(dtype):
+    torch.manual_seed(0)
+    theta = scores(6).to(dtype).requires_grad_()
+    wide = theta.detach().to(torch.promote_types(dtype, torch.float32)).requires_grad_()
+    order = gengs.PlackettLuce(logits=theta, k=3).sample_order((200,))
+    faces = {
+        "matrix": lambda q: q.matrix(order) @ weights.to(q.logits.dtype),
+        "members": lambda q: q.members(order) @ weights.to(q.logits.dtype),
+        "ranks": lambda q: q.ranks(order) @ weights.to(wide.dtype),
+        "arrange": lambda q: q.arrange(order, weights.to(q.logits.dtype)),
+    }
+    weights = torch.arange(6.0) / 4
+    for name, face in faces.items():
+        found = []
+        for logits in (theta, wide):
+            value = face(gengs.PlackettLuce(logits=logits, k=3))
+            assert value.dtype == (wide.dtype if name == "ranks" else logits.dtype)
+            torch.manual_seed(1)  # the arrival times of members
+            found += torch.autograd.grad(value.square().float().mean(), logits)
+        ours, theirs = (g.double() for g in found)
+        assert found[0].dtype == dtype
+        assert (ours - theirs).norm() < 0.03 * theirs.norm()
+    q = gengs.PlackettLuce(logits=theta, k=3)
+    assert q.sample().dtype == q.mode.dtype == q.enumerate_support().dtype == dtype
+    assert q.log_prob(q.sample()).dtype == wide.dtype

@@ -217,7 +217,7 @@ def test_transforms_shapes_and_types():
     assert Independent(q, 1).log_prob(q.sample()).shape == (4,)
     assert gengs.Subset(2, logits=theta[:0]).sample((2,)).shape == (2, 0, 5)
     assert gengs.Subset(2, logits=theta.to("meta")).mean.shape == (3, 5)
-    assert gengs.rsample(gengs.Subset(2, logits=theta.bfloat16())).dtype == torch.float32
+    assert gengs.rsample(gengs.Subset(2, logits=theta.bfloat16())).dtype == torch.bfloat16
 
 
 def test_a_gradient_of_a_draw_is_not_differentiated_again():

@@ -410,6 +410,14 @@ def test_words_about_by_and_law():
         rsample(3.0)
 
 
+@pytest.mark.parametrize("shape", [(-1,), (2.5,), (2, -3), ("2",), (None,)], ids=str)
+@pytest.mark.parametrize("by", [None, gengs.MidCDF()])
+def test_a_shape_is_made_of_integers(shape, by):
+    for law in (Poisson(torch.tensor(3.0)), gengs.Subset(1, logits=torch.zeros(2))):
+        with pytest.raises(ValueError, match="rsample expects integers of at least 0"):
+            rsample(law, shape, by)
+
+
 @pytest.mark.parametrize("setting", [{"samples": 4}, {"debias": 1}], ids=str)
 def test_settings_that_only_expect_can_obey_are_refused(setting):
     """Left out in silence, ``debias`` gave sin(2πz) a slope of 6.28; the truth is 0."""

@@ -1,7 +1,8 @@
 """Which type comes back from what: counts are drawn in float32 at least, whatever the parameters.
 
 bfloat16 tells 256 from 257 no more, and float16 no number from 65,520 on from infinity. So tables,
-draws and values are wider than such parameters; gradients come back in the parameters' own type.
+draws and values are wider than such parameters; gradients come back in the parameters' own type,
+and so do vectors of 0 and 1.
 """
 
 import pytest
@@ -42,10 +43,19 @@ LAWS = {
     "multinomial": ([0.25, 0.25, 0.5], lambda p: Multinomial(3, p, validate_args=False)),
     "table": ([0.0, 1.0, 0.5], lambda t: gengs.Finite(torch.arange(3), logits=t)),
 }
+# vectors of 0 and 1
+ZERO_ONE = {
+    "one-hot": LAWS["one-hot"],
+    "logits": ([0.0, 1.0, 0.5], lambda t: gengs.OneHot(t)),
+    "probs": ([0.25, 0.25, 0.5], lambda p: gengs.OneHot(probs=p)),
+    "subset": ([0.0, 1.0, 0.5], lambda t: gengs.Subset(2, logits=t)),
+    "order": ([0.0, 1.0, 0.5], lambda t: gengs.PlackettLuce(logits=t)),
+    "first two": ([0.0, 1.0, 0.5], lambda t: gengs.PlackettLuce(logits=t, k=2)),
+}
 
 
 def made(name, dtype, batch=(4,)):
-    value, build = LAWS[name]
+    value, build = (LAWS | ZERO_ONE)[name]
     p = torch.tensor(value).expand(*batch, *torch.tensor(value).shape)
     p = p.to(dtype).requires_grad_()
     return build(p), p
@@ -53,6 +63,8 @@ def made(name, dtype, batch=(4,)):
 
 def values_of(name, dtype):
     """The type of values: that of a table's atoms, which are integers here, in the default type."""
+    if name in ZERO_ONE:  # of 0 and 1, which every type holds
+        return dtype
     return torch.float32 if name == "table" else WIDE[dtype]
 
 
@@ -72,10 +84,52 @@ def test_a_truncation_and_its_relaxation(name, dtype):
     law, p = made(name, dtype)
     known = law.event_shape or name == "table"
     table = law if name == "table" else gengs.truncate(law, **{} if known else {"level": 9})
-    assert table.sample().dtype == values_of(name, dtype)
+    assert table.sample().dtype == (torch.float32 if name == "table" else WIDE[dtype])
     z = gengs.gumbel_relax(law, 0.5)
-    assert z.dtype == WIDE[dtype]
+    assert z.dtype == (dtype if name in ZERO_ONE else WIDE[dtype])
     assert torch.autograd.grad(z.square().sum(), p)[0].dtype == dtype
+
+
+RULES = {
+    "own": {},
+    "weight": {"weight": 0.3},
+    "relaxed": {"by": gengs.GenGS(0.5)},
+    "hard": {"by": gengs.GenGS(0.5, hard=True)},
+    "mid": {"by": gengs.MidCDF()},
+    "mean": {"by": gengs.StraightThroughMean()},
+}
+
+
+@half
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("name", ZERO_ONE)
+def test_vectors_of_0_and_1_have_the_type_of_their_logits(name, rule, dtype):
+    """As those of ``F.gumbel_softmax``, with a gradient close to that in float32."""
+    if rule in ("weight", "mean") and name in ("subset", "order", "first two")[rule == "mean" :]:
+        return  # which have no such rule
+    worth = torch.tensor([0.5, -1.0, 2.0])
+    found = []
+    for kind in (dtype, torch.float32):
+        p = made(name, dtype)[1].detach().to(kind).requires_grad_()
+        torch.manual_seed(0)
+        z = gengs.rsample(Independent(ZERO_ONE[name][1](p), 1), (100,), **RULES[rule])
+        assert z.dtype == kind
+        value = (z @ worth.to(kind)).float()
+        found.append(torch.autograd.grad(value.square().mean(), p)[0])
+    assert found[0].dtype == dtype
+    assert (found[0].float() - found[1]).norm() < 0.02 * found[1].norm()
+
+
+@half
+@pytest.mark.parametrize("name", ZERO_ONE)
+def test_a_cost_sees_vectors_of_0_and_1_wide(name, dtype):
+    for estimator in (gengs.RLOO(4), gengs.MidCDF(), gengs.FiniteDifference(2), gengs.GenGS(0.5)):
+        (law, p), seen = made(name, dtype), []
+        value = estimator.expect(
+            lambda z, seen=seen: seen.append(z.dtype) or z.flatten(2).square().sum(-1), law
+        )
+        assert set(seen) == {torch.float32}
+        assert torch.autograd.grad(value.sum(), p)[0].dtype == dtype
 
 
 @types

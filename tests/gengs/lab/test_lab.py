@@ -203,5 +203,7 @@ def test_bad_input():
     for few in (1, 1e3):
         with pytest.raises(ValueError, match="an integer of at least 2 as `gradients`"):
             measure(quadratic, Poisson(rate), [gengs.MidCDF()], gradients=few)
+    with pytest.raises(ValueError, match="one estimator or more"):
+        measure(quadratic, Poisson(rate), [])
     with pytest.raises(ValueError, match="1 entries"):
         measure(quadratic, Poisson(rate), [gengs.MidCDF()], exact=torch.ones(3))
