@@ -16,6 +16,7 @@ from test_topic_activity import WORDS, themes
 
 from gengs_experiments.cli import main
 from gengs_topics import TopicModel
+from gengs_topics.commands.document_share import percent
 from gengs_topics.commands.fit import finish
 from gengs_topics.commands.topic_use import passage
 from gengs_topics.commands.topics_page import training_curve
@@ -90,7 +91,9 @@ def test_the_folder_has_everything(fitted):
     assert len(topics["topics"]) == 4 and len(topics["hierarchy"]) == 2
     lines = (out / "topics.txt").read_text().splitlines()
     for number, (line, topic) in enumerate(zip(lines, model.topics(15), strict=True)):
-        fields = [str(number), " ".join(topic.words), f"{100 * topic.share:.1f} %", topic.note]
+        leads = sum(row[4].split()[:1] == [str(number)] for row in table)
+        assert topics["topics"][number]["documents"] == leads
+        fields = [str(number), " ".join(topic.words), percent(leads / len(rows)), topic.note]
         assert line.split("\t") == fields[: None if topic.note else -1]
     found = [topic.share for topic in model.topics()]
     assert found == sorted(found, reverse=True)
@@ -117,6 +120,33 @@ def test_the_page_is_self_contained_and_escaped(fitted):
     assert "NPMI, counted in whole documents (gensim's c_npmi" in " ".join(page.split())
     for anchor in re.findall(r'href="#([^"]+)"', page):
         assert f'id="{anchor}"' in page
+
+
+def test_a_topic_has_one_percentage_wherever_a_reader_compares(fitted, capsys):
+    """In the first sentence of the page, on its cards, in the list, and in the table."""
+    out = fitted / "out"
+    topics = json.loads((out / "topics.json").read_text())["topics"]
+    shares = {k: percent(topic["document_share"]) for k, topic in enumerate(topics)}
+    page = " ".join((out / "index.html").read_text().replace("\N{NO-BREAK SPACE}", " ").split())
+    cards = re.findall(r"topic (\d+), ([\d,]+) documents \(([^)]*)\)", page)
+    assert {int(k): share for k, _, share in cards} == shares
+    counts = [int(count.replace(",", "")) for _, count, _ in cards]
+    assert counts == sorted(counts, reverse=True)  # as in the sentence
+    for k, topic in enumerate(topics):
+        said = f"{', '.join(topic['label'])} ("
+        about = page[page.index('class="about"') : page.index("</p>")]
+        assert said not in about or f"{said}{shares[k]})" in about
+    main(["topics", "show", str(out)])
+    table = re.findall(r"^ +(\d+) +(\S+ %) ", capsys.readouterr().out, re.MULTILINE)
+    assert {int(k): share for k, share in table} == shares
+    assert [k for k, _ in table] == [k for k, _, _ in cards]
+    assert {f"{100 * topic['share']:.1f} %" for topic in topics}.isdisjoint(page)
+
+
+def test_a_model_alone_says_which_share_it_has(fitted, capsys):
+    main(["topics", "show", str(fitted / "out" / "model")])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "share: a topic's part of what tells documents apart" in said
 
 
 def test_a_hostile_word_stays_a_word(tmp_path):

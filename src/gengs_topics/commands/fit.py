@@ -38,6 +38,7 @@ from ..model.topic_training import in_order
 from ..model.topic_words import topics_as_json
 from ..text.corpus import Corpus
 from .apply import save_model, write_mixtures
+from .document_share import percent
 from .ingest import Say, ingest
 from .option_names import by_option_names
 from .source import Label, Source, label_of, open_source
@@ -84,6 +85,7 @@ def fit(command: TopicsFit) -> None:
         paths = [out / f"document_topics.{suffix}" for suffix in ("csv", "npy")]
         use = write_mixtures(model, _labelled(source, corpus), paths)
         found = topics_as_json(model.network_, corpus.vocabulary, _WORDS)
+        found["topics"] = use.noted(found["topics"])
         write_atomically(out / "topics.txt", _listed(found["topics"]).encode("utf-8", "replace"))
         write_atomically(out / "topics.json", (dumps(found, indent=2) + "\n").encode())
         title = source.path.resolve().name if source.path else "Descriptions of Debian packages"
@@ -102,9 +104,9 @@ def fit(command: TopicsFit) -> None:
 
 
 def _listed(topics: list[dict[str, Any]]) -> str:
-    """A line for each topic: its number, its words, its share and its note."""
+    """A line for each topic: its number, its words, its share of documents, and its note."""
     lines = [
-        f"{number}	{printable(' '.join(topic['words']))}	{100 * topic['share']:.1f} %"
+        f"{number}	{printable(' '.join(topic['words']))}	{percent(topic['document_share'])}"
         f"	{topic['note']}"
         for number, topic in enumerate(topics)
     ]
