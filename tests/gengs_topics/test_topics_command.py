@@ -51,7 +51,8 @@ def fitted(tmp_path_factory):
     done = gengs_topics("fit", corpus, "-o", folder / "out", "--name-field", "id",
                         "--super-topics", "2", *SMALL)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "held-out perplexity" in done.stdout and "index.html" in done.stdout
+    assert re.search(r"held-out perplexity [\d.]+ \(of 8 documents\), NPMI", done.stdout)
+    assert "index.html" in done.stdout
     assert "(words of all topics, as none is active)" in done.stdout  # three passes are too few
     return folder
 
@@ -141,6 +142,11 @@ def test_a_topic_has_one_percentage_wherever_a_reader_compares(fitted, capsys):
     assert {int(k): share for k, share in table} == shares
     assert [k for k, _ in table] == [k for k, _, _ in cards]
     assert {f"{100 * topic['share']:.1f} %" for topic in topics}.isdisjoint(page)
+
+
+def test_the_page_says_how_many_documents_were_held_out(fitted):
+    page = " ".join((fitted / "out" / "index.html").read_text().split())
+    assert "<dt>perplexity of 8 held-out documents</dt>" in page
 
 
 def test_a_model_alone_says_which_share_it_has(fitted, capsys):
@@ -342,6 +348,17 @@ def test_options_out_of_range(tmp_path, capsys, option, value, sentence):
     out = tmp_path / "out"
     assert sentence in fails(capsys, "fit", "sample", "-o", out, option, value)
     assert not out.exists()
+
+
+def test_a_diverged_training_names_the_learning_rate(tmp_path, capsys):
+    corpus, out = write_jsonl(tmp_path / "corpus.jsonl", documents()[:60]), tmp_path / "out"
+    settings = ["fit", corpus, "-o", out, *SMALL, "--epochs", 30, "--learning-rate", "1e6"]
+    for more in ([], ["--resume"]):
+        said = fails(capsys, *settings, *more)
+        assert "training diverged" in said and "Finite" not in said, said
+        assert "a smaller --learning-rate than 1e+06" in said and "another folder" in said
+    said = fails(capsys, "show", out)
+    assert "--resume" in said and "if its training diverged" in said
 
 
 def test_folders_that_are_not_free(fitted, tmp_path, capsys):

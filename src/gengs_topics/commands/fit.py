@@ -77,10 +77,16 @@ def fit(command: TopicsFit) -> None:
             checkpoint_seconds=command.checkpoint_seconds,
             progress=command.progress,
         )
-        records = train(
-            task, out / "run", config, training, machine, seed=config.seed, experiment="topics fit"
-        )
-        finish(model, records, corpus, _split(config, corpus)[1])
+        kind = {"seed": config.seed, "experiment": "topics fit"}
+        try:
+            records = train(task, out / "run", config, training, machine, **kind)
+        except FloatingPointError as error:
+            raise FloatingPointError(
+                "training diverged: choose a smaller --learning-rate than "
+                f"{config.learning_rate:g} and another folder."
+            ) from error
+        held_out = _split(config, corpus)[1]
+        finish(model, records, corpus, held_out)
         say("writing the documents' topics")
         paths = [out / f"document_topics.{suffix}" for suffix in ("csv", "npy")]
         use = write_mixtures(model, _labelled(source, corpus), paths)
@@ -89,15 +95,17 @@ def fit(command: TopicsFit) -> None:
         write_atomically(out / "topics.txt", _listed(found["topics"]).encode("utf-8", "replace"))
         write_atomically(out / "topics.json", (dumps(found, indent=2) + "\n").encode())
         title = source.path.resolve().name if source.path else "Descriptions of Debian packages"
-        facts = {"title": title, "corpus": corpus, "tally": tally}
+        facts = {"title": title, "corpus": corpus, "tally": tally, "held_out": len(held_out)}
         page = render_page(records, found, use, **facts, command=command_line())
         write_atomically(out / "index.html", page.encode("utf-8", "replace"))
         least = config.least_letters if source.vocabulary is None else None
         text = {"least_letters": least, "tokenizer": config.reading.tokenizer}
         save_model(out / "model", model, text)
     last = [record for record in records if record["kind"] == "evaluation"][-1]
-    shown = {"perplexity_test": "held-out perplexity", "npmi": "NPMI", "diversity": "diversity"}
-    said = ", ".join(f"{name} {last[key]:.4g}" for key, name in shown.items() if key in last)
+    said = f"NPMI {last['npmi']:.4g}, diversity {last['diversity']:.4g}"
+    if "perplexity_test" in last:
+        of_some = f"of {len(held_out):,} document{'s' * (len(held_out) != 1)}"
+        said = f"held-out perplexity {last['perplexity_test']:.4g} ({of_some}), {said}"
     of = f"{model.n_topics_} active" if model.n_topics_ else "all"
     print(f"{said} (words of {of} topics{'' if model.n_topics_ else ', as none is active'})")
     print(printable(f"page: {(out / 'index.html').resolve()}"))

@@ -34,8 +34,8 @@ def render_page(
         records: Of the training.
         found: ``topics.json``.
         use: How documents use the topics.
-        shown: The ``title``, the ``corpus`` and the ``tally`` of what was met on the way to it, and
-            the ``command`` that made this.
+        shown: The ``title``, the ``corpus`` and the ``tally`` of what was met on the way to it, how
+            many documents were ``held_out``, and the ``command`` that made this.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
