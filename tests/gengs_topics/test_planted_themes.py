@@ -158,7 +158,10 @@ def test_scripts_without_spaces():
     assert is_unsplit(CHINESE) and not is_unsplit(GERMAN) and not is_unsplit([])
     assert Words()("今天 天气 很 好") == ["今天", "天气"]  # two letters are a word
     assert load_tokenizer("textwrap:wrap")("one") == ["one"]
-    for wrong in ("textwrap", "textwrap:nothing", "nothing_like_it:wrap", "string:digits"):
+    for wrong in ("json", "json:", ":wrap", ""):
+        with pytest.raises(ValueError, match=rf"expected package.module:function .* '{wrong}'\.$"):
+            load_tokenizer(wrong)
+    for wrong in ("textwrap:nothing", "nothing_like_it:wrap", "string:digits"):
         with pytest.raises(ValueError, match="--tokenizer"):
             load_tokenizer(wrong)
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -176,7 +177,7 @@ def test_a_hostile_word_stays_a_word(tmp_path):
     np.testing.assert_allclose(first, again, rtol=1e-5)
 
 
-def test_apply(fitted, tmp_path, capsys):
+def test_apply(fitted, tmp_path, capsys, monkeypatch):
     model = str(fitted / "out")
     assert main(["topics", "apply", model, str(fitted / "corpus.jsonl"), "-o",
                  str(tmp_path / "all.npy")]) == 0  # fmt: skip
@@ -201,6 +202,9 @@ def test_apply(fitted, tmp_path, capsys):
     assert "documents without any: 1\n" in said
     _, rows = read_table(table)
     assert [row[3] for row in rows] == ["2", "0", "1"]
+    monkeypatch.chdir(tmp_path)
+    assert main(["topics", "apply", model, str(tmp_path / "new.txt")]) == 0
+    assert f"written: {tmp_path / 'document_topics.csv'}\n" in capsys.readouterr().out
 
 
 def test_show(fitted, capsys):
@@ -361,6 +365,28 @@ def test_a_diverged_training_names_the_learning_rate(tmp_path, capsys):
     assert "--resume" in said and "if its training diverged" in said
 
 
+def test_settings_that_make_no_readable_topics_are_warned_of(tmp_path, capsys):
+    corpus = write_jsonl(tmp_path / "corpus.jsonl", documents()[:60])
+
+    def warned(*options):
+        code = main(["topics", "fit", str(corpus), "-o", str(tmp_path / options[0]), *SMALL,
+                     *options])  # fmt: skip
+        said = capsys.readouterr().err
+        assert code == 0 and said.count("\n") == 1 and said.startswith("gengs: warning: "), said
+        return said
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")  # the command says them in sentences
+        said = warned("--topics", "70")
+        assert "70 topics are more than the 57 documents to train on" in said
+        assert "without --topics there would be 6" in said
+        said = warned("--size", "2")
+        assert "2 words are left to make topics of: raise --size" in said
+        said = warned("--learning-rate", "1", "--epochs", "6")
+        assert "predicts held-out documents worse than chance" in said
+        assert "a smaller --learning-rate than 1" in said
+
+
 def test_folders_that_are_not_free(fitted, tmp_path, capsys):
     corpus, out = fitted / "corpus.jsonl", fitted / "out"
     settings = ["--name-field", "id", "--super-topics", "2", *SMALL]
@@ -402,6 +428,7 @@ def test_the_last_facts_are_of_the_topics_that_are_active():
     np.testing.assert_allclose(records[-1]["npmi"], np.mean(active), rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:.* words are left to make topics of")
 def test_a_few_short_lines_are_enough(tmp_path, capsys):
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("red green\nblue\n\ngreen blue\n")

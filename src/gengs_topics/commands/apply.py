@@ -144,7 +144,7 @@ def apply(command: TopicsApply) -> None:
         f"{tally.documents:,} documents; words in the model's vocabulary: {tally.known:,}, "
         f"{share:.0%} of all{without}"
     )
-    print(printable(f"written: {command.out}"))
+    print(printable(f"written: {command.out.resolve()}"))
 
 
 def write_mixtures(

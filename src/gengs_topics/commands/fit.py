@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = ["fit"]
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -33,7 +34,7 @@ from ..model.refinement import fold_rng
 from ..model.topic_activity import measure_activity
 from ..model.topic_model import TopicModel
 from ..model.topic_perplexity import perplexity
-from ..model.topic_settings import default_passes
+from ..model.topic_settings import default_passes, default_topics
 from ..model.topic_training import in_order
 from ..model.topic_words import topics_as_json
 from ..text.corpus import Corpus
@@ -54,6 +55,7 @@ _EVALUATIONS = 8
 _RANKED_BY = 2_000
 _LARGE = 50_000_000  # entries: from here on, rows are read in blocks
 _BATCH = 512
+_ABSURD = 100  # times the number of words: no held-out perplexity of a model that learned is there
 
 
 @by_option_names()
@@ -102,6 +104,12 @@ def fit(command: TopicsFit) -> None:
         text = {"least_letters": least, "tokenizer": config.reading.tokenizer}
         save_model(out / "model", model, text)
     last = [record for record in records if record["kind"] == "evaluation"][-1]
+    if not last.get("perplexity_test", 0) < _ABSURD * corpus.words:
+        warnings.warn(
+            "the model predicts held-out documents worse than chance, as training has diverged: "
+            f"choose a smaller --learning-rate than {config.learning_rate:g} and another folder.",
+            stacklevel=2,
+        )
     said = f"NPMI {last['npmi']:.4g}, diversity {last['diversity']:.4g}"
     if "perplexity_test" in last:
         of_some = f"of {len(held_out):,} document{'s' * (len(held_out) != 1)}"
@@ -160,6 +168,13 @@ def _labelled(source: Source, corpus: Corpus) -> Iterator[tuple[list[Label], Any
 def build(config: FitConfig, corpus: Corpus) -> tuple[TopicModel, Task, Training]:
     """The model, what to do with it, and for how long."""
     rows, held_out = _split(config, corpus)
+    if config.topics is not None and config.topics > len(rows):
+        usual = default_topics(len(corpus))
+        warnings.warn(
+            f"{config.topics:,} topics are more than the {len(rows):,} documents to train on, and "
+            f"most will stay unused: without --topics there would be {usual}.",
+            stacklevel=2,
+        )
     size = min(config.batch_size, len(rows))
     block = 64 if len(corpus.data) > _LARGE else 1
     data = Batches(corpus, size, config.seed, rows=rows, block=block)
