@@ -12,6 +12,7 @@ from planted_themes import THEMES, planted, texts_of
 from gengs_experiments.cli import main
 from gengs_topics import TopicModel
 from gengs_topics.commands.topics_page import in_a_sentence
+from gengs_topics.model.word_ranking import telling_words
 from gengs_topics.text.counting import count_words, matrix
 from gengs_topics.text.stop_words import languages_of, read_stop_words
 from gengs_topics.text.vocabulary import choose_vocabulary
@@ -74,6 +75,13 @@ def test_three_hundred_texts_have_a_readable_number_of_topics():
     assert {*table.argmax(1)} == set(range(6)) and table.max(1).sum() >= 0.9 * len(themes)
     graphs = topics[int(table[:, 2].argmax())]
     assert {"graph", "nodes", "edge", "node"} & {*graphs.label}  # not the boilerplate
+
+
+def test_a_topic_is_called_after_words_of_its_list():
+    model, _, vocabulary, _ = three_hundred()
+    for topic in model.topics(top=10, vocabulary=vocabulary):
+        listed = topic.words[: telling_words(topic.weights)]
+        assert {*topic.label} <= {*listed} and len(topic.label) == min(3, len(listed))
 
 
 def test_words_of_a_topic_are_those_of_its_documents():
@@ -150,7 +158,10 @@ def test_scripts_without_spaces():
     assert is_unsplit(CHINESE) and not is_unsplit(GERMAN) and not is_unsplit([])
     assert Words()("今天 天气 很 好") == ["今天", "天气"]  # two letters are a word
     assert load_tokenizer("textwrap:wrap")("one") == ["one"]
-    for wrong in ("textwrap", "textwrap:nothing", "nothing_like_it:wrap", "string:digits"):
+    for wrong in ("json", "json:", ":wrap", ""):
+        with pytest.raises(ValueError, match=rf"expected package.module:function .* '{wrong}'\.$"):
+            load_tokenizer(wrong)
+    for wrong in ("textwrap:nothing", "nothing_like_it:wrap", "string:digits"):
         with pytest.raises(ValueError, match="--tokenizer"):
             load_tokenizer(wrong)
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from test_topic_activity import WORDS, themes
 
 from gengs_experiments.cli import main
 from gengs_topics import TopicModel
+from gengs_topics.commands.document_share import percent
 from gengs_topics.commands.fit import finish
 from gengs_topics.commands.topic_use import passage
 from gengs_topics.commands.topics_page import training_curve
@@ -50,7 +52,8 @@ def fitted(tmp_path_factory):
     done = gengs_topics("fit", corpus, "-o", folder / "out", "--name-field", "id",
                         "--super-topics", "2", *SMALL)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "held-out perplexity" in done.stdout and "index.html" in done.stdout
+    assert re.search(r"held-out perplexity [\d.]+ \(of 8 documents\), NPMI", done.stdout)
+    assert "index.html" in done.stdout
     assert "(words of all topics, as none is active)" in done.stdout  # three passes are too few
     return folder
 
@@ -90,7 +93,9 @@ def test_the_folder_has_everything(fitted):
     assert len(topics["topics"]) == 4 and len(topics["hierarchy"]) == 2
     lines = (out / "topics.txt").read_text().splitlines()
     for number, (line, topic) in enumerate(zip(lines, model.topics(15), strict=True)):
-        fields = [str(number), " ".join(topic.words), f"{100 * topic.share:.1f} %", topic.note]
+        leads = sum(row[4].split()[:1] == [str(number)] for row in table)
+        assert topics["topics"][number]["documents"] == leads
+        fields = [str(number), " ".join(topic.words), percent(leads / len(rows)), topic.note]
         assert line.split("\t") == fields[: None if topic.note else -1]
     found = [topic.share for topic in model.topics()]
     assert found == sorted(found, reverse=True)
@@ -119,6 +124,38 @@ def test_the_page_is_self_contained_and_escaped(fitted):
         assert f'id="{anchor}"' in page
 
 
+def test_a_topic_has_one_percentage_wherever_a_reader_compares(fitted, capsys):
+    """In the first sentence of the page, on its cards, in the list, and in the table."""
+    out = fitted / "out"
+    topics = json.loads((out / "topics.json").read_text())["topics"]
+    shares = {k: percent(topic["document_share"]) for k, topic in enumerate(topics)}
+    page = " ".join((out / "index.html").read_text().replace("\N{NO-BREAK SPACE}", " ").split())
+    cards = re.findall(r"topic (\d+), ([\d,]+) documents \(([^)]*)\)", page)
+    assert {int(k): share for k, _, share in cards} == shares
+    counts = [int(count.replace(",", "")) for _, count, _ in cards]
+    assert counts == sorted(counts, reverse=True)  # as in the sentence
+    for k, topic in enumerate(topics):
+        said = f"{', '.join(topic['label'])} ("
+        about = page[page.index('class="about"') : page.index("</p>")]
+        assert said not in about or f"{said}{shares[k]})" in about
+    main(["topics", "show", str(out)])
+    table = re.findall(r"^ +(\d+) +(\S+ %) ", capsys.readouterr().out, re.MULTILINE)
+    assert {int(k): share for k, share in table} == shares
+    assert [k for k, _ in table] == [k for k, _, _ in cards]
+    assert {f"{100 * topic['share']:.1f} %" for topic in topics}.isdisjoint(page)
+
+
+def test_the_page_says_how_many_documents_were_held_out(fitted):
+    page = " ".join((fitted / "out" / "index.html").read_text().split())
+    assert "<dt>perplexity of 8 held-out documents</dt>" in page
+
+
+def test_a_model_alone_says_which_share_it_has(fitted, capsys):
+    main(["topics", "show", str(fitted / "out" / "model")])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "share: a topic's part of what tells documents apart" in said
+
+
 def test_a_hostile_word_stays_a_word(tmp_path):
     words = ["<script>alert(1)</script>", "&amp;", '"><img', "plain"]
     (tmp_path / "vocab.txt").write_text("\n".join(words))
@@ -140,7 +177,7 @@ def test_a_hostile_word_stays_a_word(tmp_path):
     np.testing.assert_allclose(first, again, rtol=1e-5)
 
 
-def test_apply(fitted, tmp_path, capsys):
+def test_apply(fitted, tmp_path, capsys, monkeypatch):
     model = str(fitted / "out")
     assert main(["topics", "apply", model, str(fitted / "corpus.jsonl"), "-o",
                  str(tmp_path / "all.npy")]) == 0  # fmt: skip
@@ -165,6 +202,9 @@ def test_apply(fitted, tmp_path, capsys):
     assert "documents without any: 1\n" in said
     _, rows = read_table(table)
     assert [row[3] for row in rows] == ["2", "0", "1"]
+    monkeypatch.chdir(tmp_path)
+    assert main(["topics", "apply", model, str(tmp_path / "new.txt")]) == 0
+    assert f"written: {tmp_path / 'document_topics.csv'}\n" in capsys.readouterr().out
 
 
 def test_show(fitted, capsys):
@@ -314,6 +354,39 @@ def test_options_out_of_range(tmp_path, capsys, option, value, sentence):
     assert not out.exists()
 
 
+def test_a_diverged_training_names_the_learning_rate(tmp_path, capsys):
+    corpus, out = write_jsonl(tmp_path / "corpus.jsonl", documents()[:60]), tmp_path / "out"
+    settings = ["fit", corpus, "-o", out, *SMALL, "--epochs", 30, "--learning-rate", "1e6"]
+    for more in ([], ["--resume"]):
+        said = fails(capsys, *settings, *more)
+        assert "training diverged" in said and "Finite" not in said, said
+        assert "a smaller --learning-rate than 1e+06" in said and "another folder" in said
+    said = fails(capsys, "show", out)
+    assert "--resume" in said and "if its training diverged" in said
+
+
+def test_settings_that_make_no_readable_topics_are_warned_of(tmp_path, capsys):
+    corpus = write_jsonl(tmp_path / "corpus.jsonl", documents()[:60])
+
+    def warned(*options):
+        code = main(["topics", "fit", str(corpus), "-o", str(tmp_path / options[0]), *SMALL,
+                     *options])  # fmt: skip
+        said = capsys.readouterr().err
+        assert code == 0 and said.count("\n") == 1 and said.startswith("gengs: warning: "), said
+        return said
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")  # the command says them in sentences
+        said = warned("--topics", "70")
+        assert "70 topics are more than the 57 documents to train on" in said
+        assert "without --topics there would be 6" in said
+        said = warned("--size", "2")
+        assert "2 words are left to make topics of: raise --size" in said
+        said = warned("--learning-rate", "1", "--epochs", "6")
+        assert "predicts held-out documents worse than chance" in said
+        assert "a smaller --learning-rate than 1" in said
+
+
 def test_folders_that_are_not_free(fitted, tmp_path, capsys):
     corpus, out = fitted / "corpus.jsonl", fitted / "out"
     settings = ["--name-field", "id", "--super-topics", "2", *SMALL]
@@ -355,6 +428,7 @@ def test_the_last_facts_are_of_the_topics_that_are_active():
     np.testing.assert_allclose(records[-1]["npmi"], np.mean(active), rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:.* words are left to make topics of")
 def test_a_few_short_lines_are_enough(tmp_path, capsys):
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("red green\nblue\n\ngreen blue\n")

@@ -49,6 +49,8 @@ class ImageSet:
     test: Tensor
     shape: tuple[int, int]
     """Height and width of an image."""
+    held_out: bool = False
+    """Whether nothing was set apart for testing, and a tenth was held out of your own images."""
 
     @property
     def pixels(self) -> int:
@@ -80,6 +82,8 @@ def load_images(name: str = "digits", data_dir: str | Path | None = None) -> Ima
     Args:
         name: digits (embedded), mnist, fashion-mnist, static-mnist, omniglot or omniglot-burda; or
             a path: an .npz or .npy file, a folder of PNG files or of idx files, an idx file.
+            Arrays in an .npz file are named train and test, or x_train and x_test, or train_images
+            and test_images; of a single array (or folder, or idx file) a tenth is held out.
         data_dir: Where to look for files first, instead of the folder in ``GENGS_DATA``.
 
     Example:
@@ -87,13 +91,15 @@ def load_images(name: str = "digits", data_dir: str | Path | None = None) -> Ima
         >>> digits.train.shape, digits.test.shape, digits.shape
         (torch.Size([1497, 64]), torch.Size([300, 64]), (8, 8))
     """
+    held_out = False
     if name in IMAGE_SETS:
         train, test = IMAGE_SETS[name](*fetch_all(name, data_dir))
     elif is_path(name):
-        train, test = load_own_images(name)
+        train, test, held_out = load_own_images(name)
     else:
         raise ValueError(f"there is no image set or file {name!r}{nearest(name, IMAGE_SETS)}")
-    return ImageSet(name, train.flatten(1), test.flatten(1), (train.shape[1], train.shape[2]))
+    size = (train.shape[1], train.shape[2])
+    return ImageSet(name, train.flatten(1), test.flatten(1), size, held_out)
 
 
 def _digits() -> Parts:

@@ -36,6 +36,7 @@ from torch import Tensor
 from .batches import keyed_generator
 
 _PAIRS = (("train", "test"), ("x_train", "x_test"), ("train_images", "test_images"))
+_BEGINNINGS = (b"PK", b"\x93NUMPY")
 _IDX = ("train-images-idx3-ubyte", "t10k-images-idx3-ubyte")
 _LARGEST_SIDE = 4096  # pixels: a PNG of a few bytes may claim any size
 _IDX_HEAD = bytes([0, 0, 8, 3])  # bytes, in three dimensions
@@ -46,8 +47,10 @@ def is_path(name: str) -> bool:
     return "/" in name or "\\" in name or "." in name or Path(name).exists()
 
 
-def load_own_images(path: str | Path) -> tuple[Tensor, Tensor]:
+def load_own_images(path: str | Path) -> tuple[Tensor, Tensor, bool]:
     """Images for training and testing, grey values ``uint8 (N, height, width)``.
+
+    The last value says whether those for testing were held out here.
 
     Raises:
         ValueError: If they cannot be read as grey images, in one sentence.
@@ -57,7 +60,8 @@ def load_own_images(path: str | Path) -> tuple[Tensor, Tensor]:
         raise ValueError(f"there are no images at {path}: no such file or folder.")
     parts = _folder(path) if path.is_dir() else _file(path)
     images = [_grey(array, where) for array, where in parts]
-    if len(images) == 1:
+    held_out = len(images) == 1
+    if held_out:
         images = list(_held_out(images[0], path))
     train, test = images
     if train.shape[1:] != test.shape[1:]:
@@ -65,7 +69,7 @@ def load_own_images(path: str | Path) -> tuple[Tensor, Tensor]:
             f"expected images of one size in {path}, but those for training have "
             f"{_size(train)} pixels and those for testing {_size(test)}."
         )
-    return train, test
+    return train, test, held_out
 
 
 def _file(path: Path) -> list[tuple[np.ndarray, str]]:
@@ -73,6 +77,9 @@ def _file(path: Path) -> list[tuple[np.ndarray, str]]:
         return [(read_idx(path), str(path))]
     try:
         with path.open("rb") as file:
+            if not file.read(6).startswith(_BEGINNINGS):  # NumPy takes anything else for a pickle
+                raise ValueError("it begins with neither an archive's nor an array's bytes.")
+            file.seek(0)
             loaded = np.load(file, allow_pickle=False)
             arrays = {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
     except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
@@ -83,6 +90,9 @@ def _file(path: Path) -> list[tuple[np.ndarray, str]]:
                 f"{path} holds Python objects, which could run code: save plain numbers."
             ) from error
         raise ValueError(f"{path} is damaged, or no {path.suffix[1:]} file: {error}") from error
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):
+            raise ValueError(f"expected arrays in {path}, but {name} in it is none.")
     for pair in _PAIRS:
         if set(pair) <= set(arrays):
             return [(arrays[name], f"{name} of {path}") for name in pair]
@@ -180,8 +190,8 @@ def _grey(array: np.ndarray, where: str) -> Tensor:
             f"expected grey values from 0 to 255, or from 0 to 1, but {where} has {low:g} to "
             f"{high:g}."
         )
-    if high == 0:
-        raise ValueError(f"expected images in {where}, but all of its pixels are 0.")
+    if low == high:
+        raise ValueError(f"expected images in {where}, but all of its pixels are {low:g}.")
     scaled = (array * 255.0).round() if fractions else np.rint(array)
     return torch.from_numpy(np.ascontiguousarray(scaled, np.uint8))
 

@@ -46,7 +46,7 @@ class TrainCommand(ABC):
         """Train, record, and print the last evaluation."""
         self.machine.check()
         self.config.check()
-        if self.machine.progress and os.environ.get("LOCAL_RANK", "0") == "0":
+        if self.machine.progress and _is_first():
             say(f"training in {self.out}")  # before what takes seconds to be imported
         from ..runs.training import train
 
@@ -63,6 +63,10 @@ class TrainCommand(ABC):
         return records
 
 
+def _is_first() -> bool:
+    return os.environ.get("LOCAL_RANK", "0") == "0"
+
+
 @dataclass(frozen=True)
 class Vae(TrainCommand):
     """Train a count-latent variational autoencoder on images, with any estimator."""
@@ -73,4 +77,9 @@ class Vae(TrainCommand):
     def build(self, data: Any) -> tuple[Task, Training]:
         from .vae import build
 
+        if data.held_out and _is_first():
+            say(
+                f"{data.name}: {len(data.train):,} images to train on, and "
+                f"{len(data.test):,} held out to test on"
+            )
         return build(self.config, data)

@@ -22,7 +22,9 @@ class VaeConfig:
 
     data: str = "digits"
     """The images: digits (no download), mnist, fashion-mnist, static-mnist, omniglot or
-    omniglot-burda; or your own: an .npz or .npy file, a folder of PNG files, idx files."""
+    omniglot-burda; or your own: an .npz or .npy file, a folder of PNG files, idx files.
+    The arrays in an .npz are named train and test, or x_train and x_test, or train_images and
+    test_images. Of a single array (or folder, or idx file) a tenth is held out to test on."""
     images: int | None = None
     """Train on this many random images only."""
     binarise: Literal["dynamic", "static", "threshold", "none"] = "dynamic"

@@ -71,7 +71,8 @@ def load_model(path: Path) -> tuple[TopicModel, Splitting]:
         if not found:
             hint = ""
             if (path / "corpus.json").exists():
-                hint = "; go on with gengs topics fit ... --resume"
+                hint = ": if gengs topics fit was interrupted, go on with it by --resume; if its "
+                hint += "training diverged, fit again with a smaller --learning-rate"
             elif (path / "records.jsonl").exists():
                 hint = ": it is the folder of another command, and gengs topics fit is the one "
                 hint += "that writes a model to use on documents"
@@ -143,7 +144,7 @@ def apply(command: TopicsApply) -> None:
         f"{tally.documents:,} documents; words in the model's vocabulary: {tally.known:,}, "
         f"{share:.0%} of all{without}"
     )
-    print(printable(f"written: {command.out}"))
+    print(printable(f"written: {command.out.resolve()}"))
 
 
 def write_mixtures(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = ["fit"]
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -33,11 +34,12 @@ from ..model.refinement import fold_rng
 from ..model.topic_activity import measure_activity
 from ..model.topic_model import TopicModel
 from ..model.topic_perplexity import perplexity
-from ..model.topic_settings import default_passes
+from ..model.topic_settings import default_passes, default_topics
 from ..model.topic_training import in_order
 from ..model.topic_words import topics_as_json
 from ..text.corpus import Corpus
 from .apply import save_model, write_mixtures
+from .document_share import percent
 from .ingest import Say, ingest
 from .option_names import by_option_names
 from .source import Label, Source, label_of, open_source
@@ -53,6 +55,7 @@ _EVALUATIONS = 8
 _RANKED_BY = 2_000
 _LARGE = 50_000_000  # entries: from here on, rows are read in blocks
 _BATCH = 512
+_ABSURD = 100  # times the number of words: no held-out perplexity of a model that learned is there
 
 
 @by_option_names()
@@ -76,35 +79,50 @@ def fit(command: TopicsFit) -> None:
             checkpoint_seconds=command.checkpoint_seconds,
             progress=command.progress,
         )
-        records = train(
-            task, out / "run", config, training, machine, seed=config.seed, experiment="topics fit"
-        )
-        finish(model, records, corpus, _split(config, corpus)[1])
+        kind = {"seed": config.seed, "experiment": "topics fit"}
+        try:
+            records = train(task, out / "run", config, training, machine, **kind)
+        except FloatingPointError as error:
+            raise FloatingPointError(
+                "training diverged: choose a smaller --learning-rate than "
+                f"{config.learning_rate:g} and another folder."
+            ) from error
+        held_out = _split(config, corpus)[1]
+        finish(model, records, corpus, held_out)
         say("writing the documents' topics")
         paths = [out / f"document_topics.{suffix}" for suffix in ("csv", "npy")]
         use = write_mixtures(model, _labelled(source, corpus), paths)
         found = topics_as_json(model.network_, corpus.vocabulary, _WORDS)
+        found["topics"] = use.noted(found["topics"])
         write_atomically(out / "topics.txt", _listed(found["topics"]).encode("utf-8", "replace"))
         write_atomically(out / "topics.json", (dumps(found, indent=2) + "\n").encode())
         title = source.path.resolve().name if source.path else "Descriptions of Debian packages"
-        facts = {"title": title, "corpus": corpus, "tally": tally}
+        facts = {"title": title, "corpus": corpus, "tally": tally, "held_out": len(held_out)}
         page = render_page(records, found, use, **facts, command=command_line())
         write_atomically(out / "index.html", page.encode("utf-8", "replace"))
         least = config.least_letters if source.vocabulary is None else None
         text = {"least_letters": least, "tokenizer": config.reading.tokenizer}
         save_model(out / "model", model, text)
     last = [record for record in records if record["kind"] == "evaluation"][-1]
-    shown = {"perplexity_test": "held-out perplexity", "npmi": "NPMI", "diversity": "diversity"}
-    said = ", ".join(f"{name} {last[key]:.4g}" for key, name in shown.items() if key in last)
+    if not last.get("perplexity_test", 0) < _ABSURD * corpus.words:
+        warnings.warn(
+            "the model predicts held-out documents worse than chance, as training has diverged: "
+            f"choose a smaller --learning-rate than {config.learning_rate:g} and another folder.",
+            stacklevel=2,
+        )
+    said = f"NPMI {last['npmi']:.4g}, diversity {last['diversity']:.4g}"
+    if "perplexity_test" in last:
+        of_some = f"of {len(held_out):,} document{'s' * (len(held_out) != 1)}"
+        said = f"held-out perplexity {last['perplexity_test']:.4g} ({of_some}), {said}"
     of = f"{model.n_topics_} active" if model.n_topics_ else "all"
     print(f"{said} (words of {of} topics{'' if model.n_topics_ else ', as none is active'})")
     print(printable(f"page: {(out / 'index.html').resolve()}"))
 
 
 def _listed(topics: list[dict[str, Any]]) -> str:
-    """A line for each topic: its number, its words, its share and its note."""
+    """A line for each topic: its number, its words, its share of documents, and its note."""
     lines = [
-        f"{number}	{printable(' '.join(topic['words']))}	{100 * topic['share']:.1f} %"
+        f"{number}	{printable(' '.join(topic['words']))}	{percent(topic['document_share'])}"
         f"	{topic['note']}"
         for number, topic in enumerate(topics)
     ]
@@ -150,6 +168,13 @@ def _labelled(source: Source, corpus: Corpus) -> Iterator[tuple[list[Label], Any
 def build(config: FitConfig, corpus: Corpus) -> tuple[TopicModel, Task, Training]:
     """The model, what to do with it, and for how long."""
     rows, held_out = _split(config, corpus)
+    if config.topics is not None and config.topics > len(rows):
+        usual = default_topics(len(corpus))
+        warnings.warn(
+            f"{config.topics:,} topics are more than the {len(rows):,} documents to train on, and "
+            f"most will stay unused: without --topics there would be {usual}.",
+            stacklevel=2,
+        )
     size = min(config.batch_size, len(rows))
     block = 64 if len(corpus.data) > _LARGE else 1
     data = Batches(corpus, size, config.seed, rows=rows, block=block)

@@ -30,6 +30,7 @@ from .topics_settings import FitConfig
 
 Say = Callable[[str], None]
 
+_LISTED = 10
 _SOME = 1_000  # documents, by which languages and scripts are told
 
 
@@ -68,6 +69,7 @@ def ingest(source: Source, config: FitConfig, folder: Path, say: Say) -> tuple[C
             size=config.size,
         )
         say(f"{len(vocabulary):,} words; counting them")
+        _warn_of_few(len(vocabulary), config.size)
     counts = count_words(words_of(source.documents, split), vocabulary, tally)
     corpus = write_corpus(counts, vocabulary, corpus_folder)
     if tally.documents == tally.empty:
@@ -76,6 +78,13 @@ def ingest(source: Source, config: FitConfig, folder: Path, say: Say) -> tuple[C
     text = json.dumps({**facts, "tally": asdict(tally)}, indent=2)
     write_atomically(facts_file, (text + "\n").encode())
     return corpus, tally
+
+
+def _warn_of_few(words: int, size: int) -> None:
+    """A topic is read by a list of ten words."""
+    if words < _LISTED:
+        remedy = "raise --size" if words == size else "lower --min-df or raise --max-df"
+        warnings.warn(f"only {words} words are left to make topics of: {remedy}.", stacklevel=2)
 
 
 def _stop_words(source: Source, config: FitConfig, split: Split, say: Say) -> Set[str]:

@@ -73,6 +73,17 @@ class TopicUse:
         self.done += len(labels)
         return strongest
 
+    def noted(self, topics: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The topics of ``topics.json``, each with how many documents have it as their strongest.
+
+        The share of documents is what people are told: that of the variance needs an explanation.
+        """
+        counts = self.documents.tolist()
+        return [
+            {**topic, "documents": count, "document_share": count / max(self.done, 1)}
+            for topic, count in zip(topics, counts, strict=True)
+        ]
+
     def shares(self) -> Any:
         """The share of each topic's documents that has each of its first words, ``(D, 10)``."""
         return self.present / np.maximum(self.documents, 1)[:, None]

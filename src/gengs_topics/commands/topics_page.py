@@ -14,6 +14,7 @@ from gengs import __version__
 from gengs_experiments.runs.sanitise import on_page
 
 from ..model.word_ranking import telling_words
+from .document_share import most_documents_first, percent
 from .topic_use import TopicUse, passage
 
 _MENTIONED = 5  # topics in the sentence at the top
@@ -33,8 +34,8 @@ def render_page(
         records: Of the training.
         found: ``topics.json``.
         use: How documents use the topics.
-        shown: The ``title``, the ``corpus`` and the ``tally`` of what was met on the way to it, and
-            the ``command`` that made this.
+        shown: The ``title``, the ``corpus`` and the ``tally`` of what was met on the way to it, how
+            many documents were ``held_out``, and the ``command`` that made this.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -58,9 +59,11 @@ def render_page(
         curve=training_curve(records),
         about=in_a_sentence(found["topics"], use),
         use=use,
+        order=most_documents_first(use.documents.tolist()),
         shares=use.shares().tolist(),
         telling=[min(10, telling_words(topic["weights"])) for topic in found["topics"]],
         passage=passage,
+        percent=percent,
         version=__version__,
         **found,
         **shown,
@@ -72,8 +75,7 @@ def in_a_sentence(topics: list[dict[str, Any]], use: TopicUse) -> str:
 
     Those whose words do not belong together are no answer, and uncertain ones only if no other is.
     """
-    order = sorted(range(len(topics)), key=lambda k: -int(use.documents[k]))
-    used = [k for k in order if use.documents[k]]
+    used = [k for k in most_documents_first(use.documents.tolist()) if use.documents[k]]
     clear = [k for k in used if not topics[k]["note"]][:_MENTIONED]
     named = clear or [k for k in used if topics[k]["note"] == "uncertain"][:_MENTIONED]
     if not named:
@@ -93,8 +95,7 @@ def in_a_sentence(topics: list[dict[str, Any]], use: TopicUse) -> str:
 
 def _percent(topics: int | list[int], use: TopicUse) -> str:
     """The share of documents that have one of these topics as their strongest."""
-    share = use.documents[topics].sum() / use.done
-    return f"{share:.0%}".replace("%", "\N{NO-BREAK SPACE}%")
+    return percent(float(use.documents[topics].sum() / use.done)).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 class CurveDrawing(NamedTuple):

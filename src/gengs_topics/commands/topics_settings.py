@@ -27,8 +27,8 @@ class Reading:
     vocabulary: str | None = None
     """The words of the columns, a line each: for .npz and .feat files."""
     tokenizer: str | None = None
-    """A function module:name that splits a text into words, in place of ours; for scripts without
-    spaces. (A .jsonl file may also have a list of words in its field.)"""
+    """A function, package.module:function, that splits a text into words, in place of ours; for
+    scripts without spaces. (A .jsonl file may also have a list of words in its field.)"""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from gengs_experiments.runs.config import check_least
 from gengs_experiments.runs.json_lines import loads
 from gengs_experiments.runs.sanitise import printable
 
+from .document_share import most_documents_first, percent
+
 Topics = dict[str, list[dict[str, Any]]]
 
 _NAMED_BY = 4  # words
@@ -25,7 +27,7 @@ class TopicsShow:
 
     model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """The folder that gengs topics fit wrote, or a model in it."""
-    top: int = 8
+    top: int = 10
     """How many words of each topic."""
     json: bool = False
     """Print JSON instead of a table."""
@@ -86,19 +88,25 @@ def _print(topics: list[dict[str, Any]], hierarchy: list[dict[str, Any]]) -> Non
 
     console = Console()
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for name in ("topic", "share", "NPMI"):
+    # the same measure as on the page; a model alone does not know how many documents have a topic
+    counted = all("document_share" in topic for topic in topics)
+    for name in ("topic", "documents" if counted else "share", "NPMI"):
         table.add_column(name, justify="right")
     table.add_column("words")
-    numbered = dict(enumerate(topics))
-    active = {k: topic for k, topic in numbered.items() if topic["note"] != "inactive"} or numbered
-    for number, topic in active.items():
+    order = most_documents_first([topic.get("documents", 0) for topic in topics])
+    active = [k for k in order if topics[k]["note"] != "inactive"] or order
+    for number in active:
+        topic = topics[number]
         # a Text is not markup, whatever the words hold
         words = Text(printable(", ".join(topic["words"][: telling_words(topic["weights"])])))
         if topic["note"]:
             words = Text(f"{topic['note']}: ", style="italic") + words
-        share, coherence = f"{100 * topic['share']:.1f} %", f"{topic['coherence']:.2f}"
+        part = topic["document_share"] if counted else topic["share"]
+        share, coherence = percent(part), f"{topic['coherence']:.2f}"
         table.add_row(str(number), share, coherence, words, style="dim" if topic["note"] else "")
     console.print(table)
+    if not counted:
+        console.print("share: a topic's part of what tells documents apart")
     if left_out := len(topics) - len(active):
         console.print(f"{left_out} more, which the documents hardly use")
     if hierarchy:

@@ -51,6 +51,8 @@ from gengs.tables.truncation import truncate
 _LOG_RATES = (-60.0, 20.0)
 # a step of the slope moves the posterior by as much as three of the raw number: it learns faster
 _SLOPE = 3.0
+# from here on a raw number, times what depends on the atom, may overflow float32
+_DIVERGED = 1e30
 
 
 class PoissonLayer(nn.Module):
@@ -108,8 +110,22 @@ class PoissonLayer(nn.Module):
         return self._made[1]
 
     def posterior(self, raw: Tensor, prior: Distribution) -> Distribution:
-        """The posterior ``(*, D)`` of raw numbers ``(*, D * width)``, starting from the prior."""
+        """The posterior ``(*, D)`` of raw numbers ``(*, D * width)``, starting from the prior.
+
+        Raises:
+            FloatingPointError: If these are NaN or overflow, as where training has diverged.
+        """
         raw = raw.unflatten(-1, (self.size, self.width))
+        try:
+            return self._posterior(raw, prior)
+        except ValueError as error:  # a distribution refuses NaN as a parameter
+            if bool((raw.abs() < _DIVERGED).all()):
+                raise
+            raise FloatingPointError(
+                "what the encoder writes is NaN or too large; a smaller `learning_rate` may help."
+            ) from error
+
+    def _posterior(self, raw: Tensor, prior: Distribution) -> Distribution:
         if self.posterior_family == "explicit" or not isinstance(prior, Finite):
             log_rate = raw.squeeze(-1) + math.log(self.start_rate)
             return self.poisson(log_rate.clamp(*_LOG_RATES).exp())

@@ -19,7 +19,7 @@ from .topic_activity import notes, shares
 from .topic_network import TopicNetwork
 from .word_ranking import PROBABLY
 
-_TELLING, _NAMED_BY = 25, 3
+_LISTED, _NAMED_BY = 10, 3
 
 
 class Topic(NamedTuple):
@@ -36,7 +36,7 @@ class Topic(NamedTuple):
     note: str
     """``"inactive"``, ``"uncertain"``, ``"incoherent"``, or nothing (:mod:`.topic_activity`)."""
     label: tuple[str, ...]
-    """Three words to call the topic by: of those that tell most of it, the most frequent ones."""
+    """Three words to call the topic by: of its first ten, those that it makes most frequent."""
 
 
 class Branch(NamedTuple):
@@ -68,11 +68,11 @@ def _labels(model: TopicNetwork) -> list[list[int]]:
     """The columns of the words to call each topic by.
 
     The words that tell most of a topic are often boilerplate that occurs once in each of its
-    documents. Of 25, those are taken whose probability the topic raises most. Where fewer than
-    three surely tell something, those that probably do are taken, too.
+    documents. Of the ten that a reader is shown, those are taken whose probability the topic raises
+    most. Where fewer than three surely tell something, those that probably do are taken, too.
     """
     scores = model.word_scores()
-    first = scores.topk(min(_TELLING, scores.shape[1]), -1)
+    first = scores.topk(min(_LISTED, scores.shape[1]), -1)
     gains = model.gains().gather(-1, first.indices)
     sure = first.values > 0
     few = sure.sum(-1, keepdim=True) < _NAMED_BY

@@ -68,18 +68,22 @@ def is_unsplit(texts: Iterable[str]) -> bool:
 
 
 def load_tokenizer(name: str) -> Split:
-    """The function ``module:name``, which splits a text into words; the current folder's, too.
+    """What ``package.module:function`` names: it splits a text into words.
+
+    Modules of the current folder are found, too.
 
     Raises:
         ValueError: If there is none.
     """
     module, _, attribute = name.partition(":")
+    if not (module and attribute):
+        raise ValueError(f"expected package.module:function as --tokenizer, but got {name!r}.")
     sys.path.append(str(Path.cwd()))
     try:
         function = getattr(import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(
-            f"expected a function `module:name` as --tokenizer, but got {name!r}: {error}."
+            f"expected package.module:function as --tokenizer, but got {name!r}: {error}."
         ) from None
     finally:
         sys.path.pop()

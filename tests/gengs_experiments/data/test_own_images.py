@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zipfile
 
 import numpy as np
 import pytest
@@ -92,7 +93,7 @@ def test_a_tenth_is_held_out_where_nothing_is_set_apart(tmp_path, make):
 
 @pytest.mark.parametrize(("shape", "expected"), [((40, 36), (6, 6)), ((40, 30), (1, 30))])
 def test_rows_of_pixels(tmp_path, shape, expected):
-    np.save(tmp_path / "a.npy", np.ones(shape, bool))
+    np.save(tmp_path / "a.npy", np.eye(*shape) > 0)
     assert load_images(str(tmp_path / "a.npy")).shape == expected
 
 
@@ -109,6 +110,12 @@ def written(name, content):
 
 def torn(path):
     npz(path).write_bytes(npz(path).read_bytes()[:-200])
+    return path / "a.npz"
+
+
+def zipped_text(path):
+    with zipfile.ZipFile(path / "a.npz", "w") as file:
+        file.writestr("a.txt", "hello")
     return path / "a.npz"
 
 
@@ -140,7 +147,9 @@ BAD = {
         "Python objects, which could run code",
     ),
     "torn": (torn, "is damaged, or no npz file"),
-    "text.npz": (written("a.npz", b"hello"), "a.npz"),
+    "text.npz": (written("a.npz", b"hello"), "a.npz is damaged, or no npz file"),
+    "text.npy": (written("a.npy", b"hello"), "a.npy is damaged, or no npy file"),
+    "zipped text": (zipped_text, "expected arrays in .*a.npz, but a.txt in it is none"),
     "empty.npy": (written("a.npy", b""), "a.npy is damaged, or no npy file"),
     "text": (written("a.txt", b"hello"), "an idx file of images, but .*a.txt is something else"),
     "short idx": (written("a.idx", idx(GREY)[:-1]), "40 x 6 x 5 pixels, but holds 1,199"),
@@ -157,7 +166,9 @@ BAD = {
     "nan": (saved(a=np.full((4, 2, 2), np.nan)), "from 0 to 255, or from 0 to 1"),
     "negative": (saved(a=GREY - 1.0), "from 0 to 255, or from 0 to 1, but .* has -1 to 254"),
     "sixteen bits": (saved(a=GREY.astype(np.uint16) * 257), "has 0 to 65535"),
-    "black": (saved(a=GREY * 0), "all of its pixels are 0"),
+    "black": (saved(a=GREY * 0), "expected images in .*a.npz, but all of its pixels are 0"),
+    "one grey": (saved(a=GREY * 0 + 7), "expected images in .*a.npz, but all of its pixels are 7"),
+    "white": (saved(a=GREY < 256), "all of its pixels are 1"),
     "parts": (saved(train=GREY, test=TEST[:, :4]), "training have 6 x 5 pixels and .* 4 x 5"),
     "two sizes": (two_sizes, "000.png has 6 x 5 pixels and .*001.png 6 x 4"),
     "no picture": (no_picture, "001.png is damaged, or no PNG file"),
@@ -185,12 +196,28 @@ def test_a_run_on_own_images_goes_on_with_the_same_alone(tmp_path, capsys):
     assert main([*arguments, "--epochs", "1"]) == 0
     record = json.loads((tmp_path / "run" / "records.jsonl").read_text().splitlines()[-1])
     assert record["kind"] == "evaluation" and record["nelbo_test"] > 0
-    assert "the latents say almost nothing" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "the latents say almost nothing" in said
+    assert f"{path}: 36 images to train on, and 4 held out to test on" in said
     # unfinished: as if it had been killed after its checkpoint
     (tmp_path / "run" / "complete.json").unlink()
     np.save(path, GREY[::-1])
     assert main([*arguments, "--epochs", "1", "--resume"]) == 1
     assert "the images of --data are not those" in capsys.readouterr().err
+
+
+def test_what_is_set_apart_is_not_said_to_be_held_out(tmp_path, capsys):
+    arguments = ["vae", "--data", str(npz(tmp_path)), "--out", str(tmp_path / "run"), *SMALL]
+    assert main([*arguments, "--epochs", "1"]) == 0
+    assert "held out" not in capsys.readouterr().out
+
+
+def test_the_help_names_the_arrays(capsys):
+    with pytest.raises(SystemExit):
+        main(["vae", "--help"])
+    said = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "train and test, or x_train and x_test, or train_images and test_images" in said
+    assert "a tenth" in said and "held out" in said
 
 
 def test_a_name_that_is_none_is_named(tmp_path, capsys):
