@@ -77,6 +77,11 @@ def measure_program(
     """
     if gradients < 2:
         raise ValueError(f"measure_program expects at least two `gradients`, but got {gradients}.")
+    if not isinstance(theta, Tensor) or not theta.is_floating_point():
+        got = theta.dtype if isinstance(theta, Tensor) else type(theta).__name__
+        raise TypeError(
+            f"measure_program expects a floating-point tensor as `theta`, but got {got}."
+        )
     if by is None:
         rules: list[Any] = [MidCDF(), RLOO(), FittedScore()]
     else:

@@ -8,8 +8,16 @@ of replicates, whose spread gives standard errors: ten backward passes in all.
 
 The difference of a group is projected on the mean difference of the other groups, which is
 independent of it: a mean of these projections that is many standard errors above 0 is a bias of the
-path. The standard error is that of five numbers, so that a bias has to be large against it to be
-sure, and what lies between is said to be unknown.
+path. The standard error is that of five numbers, so that this quotient has the heavy tails of
+Student's t with four degrees of freedom: 9 of these errors are about as rare as 3 of a normal
+number. What is printed, "74% ± 3% (z = 4.3)", is translated: twice the error holds 95 %, and z is
+the normal number that chance exceeds as rarely. A bias is said to be found where chance does that
+in one of 1,000 programs; what lies between is said to be unknown.
+
+**Measured**, on programs whose path is exact: found in 1.0, 0.9 and 0.7 of 1,000 checks of the
+square of a negative binomial count (100, 300 and 3,000 replicates), in 1.3 for that of a Poisson
+count (100). With many parameters of the same noise it is more: 1.5 of 1,000 with five, 2.7 with a
+hundred.
 
 What neither of the two knows (a parameter that lost its gradient, random numbers that were not
 seen) makes them agree on a wrong number: then they are not said to agree.
@@ -19,8 +27,10 @@ from __future__ import annotations
 
 __all__ = ["Check", "check_path", "is_freed"]
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import torch
@@ -40,8 +50,10 @@ if TYPE_CHECKING:
     from .program import Program
 
 _GROUPS = 5
-_DOUBTFUL, _CERTAIN = 3.0, 6.0
-"""Standard errors, of five groups: about one in 70 and one in 300 by chance."""
+_DOUBTFUL, _CERTAIN = 2.58, 3.29
+"""Normal standard errors: one in 100 and one in 1,000 by chance."""
+_T = 2.776
+"""Standard errors of five groups in which 95 % lie; 1.96 are normal ones."""
 _SMALL, _VAGUE = 0.03, 0.15
 """A bias below the first is not worth a word; one above the second has to be ruled out."""
 
@@ -63,7 +75,12 @@ class Check:
     """Their distance, as a share of the score's gradient."""
     off_error: float
     z: float
-    """How many standard errors the bias is from 0."""
+    """How many standard errors the bias is from 0: of a normal number, as rare by chance."""
+
+    @property
+    def seems_off(self) -> bool:
+        """Whether the path is off, or perhaps."""
+        return self.agrees is False or (self.z > _DOUBTFUL and self.off > _SMALL)
 
     def __str__(self) -> str:
         return self.verdict
@@ -75,10 +92,16 @@ def check_path(program: Program, cost: Tensor) -> Check:
     if not sites:
         raise ValueError("program.check found no draw whose parameters require a gradient.")
     if cost.dim() != 1 or len(cost) < 4 * _GROUPS:
+        remedy = (
+            "; check one of them, program.check(x[:, 0]), or their sum, program.check(x.sum(1))"
+        )
         raise ValueError(
             f"program.check expects one cost for each of at least {4 * _GROUPS} replicates, but "
-            f"got shape {tuple(cost.shape)}."
+            f"got shape {tuple(cost.shape)}{remedy if cost.dim() == 2 else ''}."
         )
+    if (unknown := int((~cost.isfinite()).sum())) > 0:
+        what = "NaN" if bool(cost.isnan().any()) else "infinite"
+        return _nothing(f"this cannot be checked: the cost is {what} in {unknown} replicates.")
     for site in sites:
         _require_score(program, site)
     with quiet():
@@ -97,6 +120,11 @@ def check_path(program: Program, cost: Tensor) -> Check:
             score = _by_groups(own, leaves)
         finally:
             program.gate[0] = True
+    if not score.any() and (path is None or not path.any()):
+        return _nothing(
+            "this cannot be checked: the cost carries no gradient, neither by the path nor by the "
+            "score; it is the same in all replicates, or was made apart from the draws."
+        )
     found = _compare(torch.zeros_like(score) if path is None else path, score, program)
     shared = [site for site in as_scored if site.scored and site.shared]
     return _doubted(found, [*map(_shared, shared[:1]), *missing(program, cost)])
@@ -108,6 +136,12 @@ def _shared(site: Site) -> str:
         "part has no standard error; if one of its dimensions counts them, say "
         "gengs.differentiable(..., dim=)."
     )
+
+
+def _nothing(verdict: str) -> Check:
+    """What is said where there are no gradients to compare."""
+    none, nan = torch.empty(0), float("nan")
+    return Check(verdict, None, none, none, none, none, nan, nan, nan)
 
 
 def _doubted(found: Check, doubts: Sequence[str]) -> Check:
@@ -167,15 +201,24 @@ def _error(rows: Tensor) -> Tensor:
     return rows.std(0) / len(rows) ** 0.5
 
 
+def _as_normal(t: float) -> float:
+    """The standard errors of a normal number that are as rare as ``t`` of five groups."""
+    if not t > 0:  # also where it is not a number
+        return 0.0
+    e = 4 / (4 + t * t + t * math.sqrt(4 + t * t))  # 1 - t / sqrt(4 + t²), without cancellation
+    return -NormalDist().inv_cdf(max(0.75 * e**2 - 0.25 * e**3, 1e-300))
+
+
 def _compare(path: Tensor, score: Tensor, program: Program) -> Check:
     apart = path - score
     size = float(score.mean(0).norm()) or float(path.mean(0).norm()) or 1.0
     others = (apart.sum(0) - apart) / (_GROUPS - 1)
     along = (apart * others).sum(1) / others.norm(dim=1).clamp_min(1e-300)
-    z = float(along.mean() / _error(along.unsqueeze(1)).clamp_min(1e-300))
-    noise = float(_error(apart).norm()) / size
+    t = float(along.mean() / _error(along.unsqueeze(1)).clamp_min(1e-300))
+    z = _as_normal(t)
+    noise = float(_error(apart).norm()) / size * _T / 1.96
     off = float(apart.mean(0).norm()) / size
-    numbers = f"{off:.0%} ± {noise:.0%} (z = {z:.0f})" if off < 10 else f"a factor of {off:.0f}"
+    numbers = f"{off:.0%} ± {noise:.0%} (z = {z:.1f})" if off < 10 else f"a factor of {off:.0f}"
     agrees: bool | None = None
     if not bool(torch.isfinite(path).all()):
         agrees = False
@@ -188,13 +231,13 @@ def _compare(path: Tensor, score: Tensor, program: Program) -> Check:
         agrees = False
         why = why_biased(program)
         verdict = f"the path is off by {numbers}{why}; use by=gengs.FittedScore() or RLOO()."
+    elif z > _DOUBTFUL and off > _SMALL:
+        verdict = f"perhaps the path is off, by {numbers}; check with more replicates."
     elif not off + 2 * noise <= _VAGUE:
         verdict = (
             f"the score varies too much to tell whether the path is right: they differ by "
             f"{off:.0%} ± {noise:.0%} of the gradient; check with more replicates."
         )
-    elif z > _DOUBTFUL and off > _SMALL:
-        verdict = f"perhaps the path is off, by {numbers}; check with more replicates."
     else:
         agrees = True
         verdict = f"path and score agree within {max(off + 2 * noise, 0.01):.0%} of the gradient."

@@ -60,6 +60,10 @@ class Program(Block):
     def __init__(
         self, by: Any, validate: bool, absorbing: bool, dim: int | None, check: bool
     ) -> None:
+        if dim is not None and (not isinstance(dim, int) or isinstance(dim, bool)):
+            raise TypeError(f"differentiable expects an int or None as `dim`, but got {dim!r}.")
+        if not isinstance(check, bool):
+            raise TypeError(f"differentiable expects True or False as `check`, but got {check!r}.")
         self.place = where()
         self._auto = isinstance(by, str) and by == "auto"
         self._check = check or self._auto
@@ -163,7 +167,7 @@ class Program(Block):
         return self._credits[replicates]
 
     def _decide(self, cost: Tensor) -> None:
-        """Check the path where that is due, and take the fitted score where it fails (auto)."""
+        """Check the path where that is due, and take the fitted score where it is off (auto)."""
         if not self._check or cost.dim() != 1 or len(cost) < 2:
             return
         self._check = False
@@ -211,8 +215,9 @@ def differentiable(
         by: The rule of its draws: an estimator that :func:`gengs.rsample` takes, ``MidCDF()`` by
             default; or ``FittedScore()``, ``RLOO()`` or ``REINFORCE()``, the score function; or a
             dictionary of rules, ``{Bernoulli: RLOO(), "rumour.py:31": RLOO(), "default": ...}``; or
-            ``"auto"``: the path while :meth:`Program.check` finds no bias, on the first call of
-            this line and after 2, 4, 8, ... calls; ``FittedScore()`` otherwise, which is printed.
+            ``"auto"``: the path unless :meth:`Program.check` finds a bias, on the first call of
+            this line or after 2, 4, 8, ... calls, and finds it again at the next call; then
+            ``FittedScore()``, which is printed.
         validate_args: Whether to check the parameters at each draw, and to notice draws that are
             not seen; on by default.
         absorbing: Whether a count stays put where earlier draws have ended what it counts; with

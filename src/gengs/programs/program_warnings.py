@@ -21,7 +21,7 @@ def warn_of(program: Program, cost: Tensor) -> None:
     path = [site for site in program.sites if not site.scored]
     warn_held(path)
     warn_boundary(program.sites)
-    said = missing(program, cost, report=False)
+    said = missing(program, cost, report=False) + program.rules.unused()
     feeding = program.report.feeding(path)
     if feeding:
         places = ", ".join(sorted({f"{s.place} ({s.law})" for s in feeding})[:4])
@@ -69,8 +69,14 @@ def why_biased(program: Program) -> str:
 
 
 def require_draws(program: Program, name: str) -> None:
-    """Raise where a method needs draws, and the block had none."""
+    """Raise where a method needs draws, and the block had none, or none with its ``dim``."""
     if program.sites:
+        dim, most = program.dim, max(len(site.shape) for site in program.sites)
+        if dim is not None and not -max(most, 1) <= dim < max(most, 1):
+            raise ValueError(
+                f"program.{name} found no draw that has the dimension dim={dim} of "
+                f"gengs.differentiable: its draws have at most {most}."
+            )
         return
     mode = program.mode
     reasons = [

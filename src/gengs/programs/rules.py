@@ -24,7 +24,10 @@ def _rule(by: Any, absorbing: bool) -> Rule:
     scored = isinstance(by, RLOO | REINFORCE | FittedScore)
     if by is not None and not scored:
         if not hasattr(by, "draw") and not hasattr(by, "expect"):
-            raise TypeError(f"differentiable expects an estimator as `by`, but got {by!r}.")
+            raise TypeError(
+                'differentiable expects an estimator, a dictionary of estimators or "auto" as '
+                f"`by`, but got {by!r}."
+            )
         if not hasattr(by, "draw"):
             raise TypeError(
                 f"differentiable expects a rule for draws, but {type(by).__name__} needs the cost "
@@ -47,6 +50,7 @@ class Rules:
     def __init__(self, by: Any, absorbing: bool) -> None:
         self._laws: dict[type, Rule] = {}
         self._lines: dict[str, Rule] = {}
+        self._used: set[Any] = set()
         default = None
         if isinstance(by, dict):
             default = by.get("default")
@@ -71,8 +75,16 @@ class Rules:
             place = place_of(*where())
             for line, rule in self._lines.items():
                 if place == line or place.endswith(f"/{line}"):
+                    self._used.add(line)
                     return rule
         for parent in kind.__mro__ if self._laws else ():
             if parent in self._laws:
+                self._used.add(parent)
                 return self._laws[parent]
         return self.default
+
+    def unused(self) -> list[str]:
+        """A sentence for each rule by which nothing was drawn."""
+        laws = [f"no {law.__name__} was drawn" for law in self._laws if law not in self._used]
+        lines = [f"nothing was drawn at {line}" for line in self._lines if line not in self._used]
+        return [f"a rule in `by` was never used: {why}." for why in laws + lines]

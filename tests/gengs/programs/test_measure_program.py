@@ -100,3 +100,9 @@ def test_one_line_and_a_verdict():
 
 def test_a_verdict_where_nothing_is_wrong(result):
     assert result.recommended == "MidCDF" and "no bias was found" in result.verdict
+
+
+def test_parameters_that_are_no_tensor_are_refused():
+    for theta in ([1.0, 2.0], torch.tensor([1, 2])):
+        with pytest.raises(TypeError, match="expects a floating-point tensor as `theta`"):
+            measure_program(simulate, theta)
