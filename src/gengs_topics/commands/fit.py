@@ -79,9 +79,9 @@ def fit(command: TopicsFit) -> None:
             checkpoint_seconds=command.checkpoint_seconds,
             progress=command.progress,
         )
-        kind = {"seed": config.seed, "experiment": "topics fit"}
+        place, seed, kind = out / "run", config.seed, "topics fit"
         try:
-            records = train(task, out / "run", config, training, machine, **kind)
+            records = train(task, place, config, training, machine, seed=seed, experiment=kind)
         except FloatingPointError as error:
             raise FloatingPointError(
                 "training diverged: choose a smaller --learning-rate than "
