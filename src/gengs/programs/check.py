@@ -126,6 +126,11 @@ def check_path(program: Program, cost: Tensor) -> Check:
             "score; it is the same in all replicates, or was made apart from the draws."
         )
     found = _compare(torch.zeros_like(score) if path is None else path, score, program)
+    if found.seems_off and bool((cost == cost[0]).all()):  # as where a rare event did not happen
+        return _nothing(
+            "this cannot be checked: the cost is the same in all replicates, and tells the score "
+            "nothing; check with more replicates."
+        )
     shared = [site for site in as_scored if site.scored and site.shared]
     return _doubted(found, [*map(_shared, shared[:1]), *missing(program, cost)])
 
