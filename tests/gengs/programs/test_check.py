@@ -10,7 +10,7 @@ from torch.distributions import Bernoulli, Binomial, NegativeBinomial, Poisson
 
 import gengs
 from gengs import ProgramWarning, differentiable
-from gengs.programs.check import _as_normal
+from gengs.programs.check import _as_normal, _compare
 
 N = 2000
 
@@ -127,6 +127,16 @@ def test_false_alarms():
         doubtful += "perhaps" in str(found)
         assert found.agrees is not False or found.z < 6
     assert wrong <= 1 and doubtful <= 5
+
+
+def test_a_few_large_costs_are_no_evidence():
+    """Nine replicates hold all of the variance, or all do."""
+    _, program, cost, _ = checked(epidemic)
+    few = (torch.arange(N) < 9).double()
+    score = torch.tensor([[1.0], [1.01], [0.99], [1.0], [1.0]]).double()
+    found = [_compare(0 * score, score, c, program) for c in (few, cost)]
+    assert [f.agrees for f in found] == [None, False]
+    assert "perhaps" in str(found[0]) and found[0].seems_off
 
 
 @pytest.mark.parametrize(
