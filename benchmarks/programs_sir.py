@@ -79,9 +79,7 @@ def finite_differences(people: int, number: int, batches: int = 20) -> tuple[Ten
     return found.mean(0), found.std(0) / batches**0.5
 
 
-def gradients_of(
-    rule: object, people: int, replicates: int, number: int
-) -> tuple[Tensor, float]:
+def gradients_of(rule: object, people: int, replicates: int, number: int) -> tuple[Tensor, float]:
     """Independent gradients ``(number, costs, parameters)``, and the milliseconds of one."""
     rows, times = [], []
     for _ in range(number):

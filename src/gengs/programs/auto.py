@@ -41,7 +41,7 @@ _DECIDED: dict[tuple[str, int], _Decision] = {}
 _CHECKED: set[tuple[str, int]] = set()
 _SAYS = {
     True: "the path",
-    None: "the path, for want of a better answer",
+    None: "the path, as no bias was found",
     False: "FittedScore(), until a second check at the next call",
 }
 

@@ -598,9 +598,9 @@ def test_words_about_the_rule():
     for rule in (gengs.RLOO(4), gengs.MidCDF(debias=1), gengs.GenGS(0.5, samples=2)):
         with pytest.raises(TypeError, match=rf"differentiable .* of {type(rule).__name__}"):
             differentiable(by=rule)
-    with pytest.raises(TypeError, match="estimator as `by`, but got 'MidCDF'"):
+    with pytest.raises(TypeError, match="as `by`, but got 'MidCDF'"):
         differentiable(by="MidCDF")
-    with pytest.raises(TypeError, match="estimator as `by`, but got 'MidCDF'"):
+    with pytest.raises(TypeError, match="as `by`, but got 'MidCDF'"):
         gengs.rsample(Poisson(1.0), by="MidCDF")
 
 
