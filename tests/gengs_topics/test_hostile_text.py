@@ -53,7 +53,8 @@ def folder(tmp_path):
 
 def test_names_of_documents(folder, clean):
     names = ["=1+1", "+2", "-3", "@SUM(A1)", "\t=4", TITLE, "plain"]
-    texts = [f"mail {RED} server ", f"apple {TITLE} pear "]
+    some = "network disk screen keyboard memory printer"
+    texts = [f"mail {RED} server {some} ", f"apple {TITLE} pear "]
     rows = [{"text": texts[k % 2] * 20, "id": names[k % 7]} for k in range(56)]
     corpus = folder / "corpus.jsonl"
     corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))

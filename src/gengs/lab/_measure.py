@@ -70,6 +70,7 @@ def measure(
         q: The distribution, built from tensors that require a gradient. All leaves it was built
             from are the parameters; the gradient is that of the sum over the batch.
         estimators: The estimators, in training mode; copies are measured, they stay as they are.
+            An empty list asks for the exact gradient alone.
         gradients: The number of independent gradients per estimator.
         exact: The exact gradient, where you know it: flattened over the parameters.
         warm_up: Steps in which an estimator with parts of its own (a baseline) may train them.
@@ -81,8 +82,6 @@ def measure(
         raise ValueError("measure expects a `q` built from tensors that require a gradient.")
     positive_integer("measure", "gradients", gradients, least=2)
     measured = [estimators] if isinstance(estimators, Estimator) else list(estimators)
-    if not measured:
-        raise ValueError("measure expects one estimator or more, but got none.")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if exact is None:

@@ -163,7 +163,7 @@ class Measurement:
         lines = [head, *map(_cells, self.rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         form = "  ".join([f"{{:<{widths[0]}}}", *(f"{{:>{width}}}" for width in widths[1:])])
-        table = [form.format(*line) for line in lines]
+        table = [form.format(*line) for line in lines] if self.rows else []
         size = float(self.exact.norm())
         exact = f"{self.exact.item():.6g}" if self.exact.numel() == 1 else f"of norm {size:.6g}"
         others = [row.estimator for row in self.rows if row.bias != row.bias]
