@@ -94,7 +94,7 @@ def test_workers_that_never_had_work_end_with_their_command(line, tmp_path):
     workers = [int(number) for number in noted.read_text().split()]
     try:
         assert done.returncode == -signal.SIGKILL and len(workers) == 2
-        assert wait_for(lambda: not any(map(alive, workers)), 60)
+        assert wait_for(lambda: not any(map(alive, workers)))
     finally:
         for process in workers:
             if alive(process):
