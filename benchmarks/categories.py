@@ -8,6 +8,9 @@ again.
         --task vae --categories 128 --steps 1000 --batch 64 --seeds 0 1 2
     python -m benchmarks.categories results/categories/runs.jsonl --table
     python -m benchmarks.categories results/categories/runs.jsonl --overview
+
+The memory of a step is the same for all seeds, so it is measured apart (``--memory``: of all
+settings in the file), and kept in ``memory.jsonl`` beside the runs.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from torch.nn.functional import gumbel_softmax
 
 import gengs
 from benchmarks.categories_tasks import TASKS, Codes, Cost, Recall
+from benchmarks.timing import most_held
 
 Method = Callable[[Cost, Tensor, float], Tensor]
 """From a cost, logits ``(B, L, K)`` and the share of the training that is done to a loss."""
@@ -90,23 +94,41 @@ def evaluate(model: Codes | Recall, part: int, size: int) -> tuple[float, int]:
     return total / size, len(used)
 
 
-def run(task: str, k: int, method: str, rate: float, seed: int, steps: int, size: int) -> Any:
+def training(
+    task: str, k: int, method: str, rate: float, seed: int, size: int
+) -> tuple[Codes | Recall, Callable[[float], None]]:
+    """A new model, and one step of its training, given the share of the training that is done."""
     torch.manual_seed(seed)
     model, loss_of = TASKS[task](k), METHODS[method]()
     optimizer = torch.optim.Adam(model.parameters(), lr=rate, fused=True)
     generator = torch.Generator().manual_seed(seed)
-    start = time.process_time()
-    for step in range(steps):
+
+    def step(done: float) -> None:
         batch = model.batch(0, size, generator)
         logits = model.logits(*batch)
-        loss = loss_of(model.cost(*batch), logits, step / steps) + model.added(logits)
+        loss = loss_of(model.cost(*batch), logits, done) + model.added(logits)
         optimizer.zero_grad()
         loss.mean().backward()
         optimizer.step()
+
+    return model, step
+
+
+def run(task: str, k: int, method: str, rate: float, seed: int, steps: int, size: int) -> Any:
+    model, step = training(task, k, method, rate, seed, size)
+    start = time.process_time()
+    for done in range(steps):
+        step(done / steps)
     seconds = time.process_time() - start
     train, (test, used) = evaluate(model, 0, 2000)[0], evaluate(model, 1, 4000)
     found = {"train": train, "test": test, "used": used, "ms": 1e3 * seconds / steps}
     return {name: value if math.isfinite(value) else 1e9 for name, value in found.items()}
+
+
+def memory(task: str, k: int, method: str, size: int) -> float:
+    """What a step holds at most beyond what it finds and leaves (weights, gradients), in MiB."""
+    step = training(task, k, method, RATES[0], 0, size)[1]
+    return most_held(lambda: step(0.0))
 
 
 def main() -> None:
@@ -115,6 +137,7 @@ def main() -> None:
     options.add_argument("file", type=Path)
     options.add_argument("--table", action="store_true", help="print a table for each setting")
     options.add_argument("--overview", action="store_true", help="print one table, test losses")
+    options.add_argument("--memory", action="store_true", help="measure the memory of a step")
     options.add_argument("--task", nargs="+", default=["vae"], choices=TASKS)
     options.add_argument("--categories", nargs="+", type=int, default=[128])
     options.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
@@ -123,8 +146,13 @@ def main() -> None:
     options.add_argument("--steps", type=int, default=1000)
     options.add_argument("--batch", type=int, default=64)
     chosen = options.parse_args()
+    beside = chosen.file.with_name("memory.jsonl")
     if chosen.table:
-        print(tables(read(chosen.file)))
+        print(tables(read(chosen.file), read(beside)))
+        return
+    if chosen.memory:
+        for line in unmeasured(read(chosen.file), read(beside)):
+            write(beside, line | {"MiB": memory(*line.values())})
         return
     if chosen.overview:
         print(overview(read(chosen.file)))
@@ -139,9 +167,7 @@ def main() -> None:
             if key.items() <= line.items():
                 return line
         line = key | run(task, k, method, rate, seed, chosen.steps, chosen.batch)
-        with chosen.file.open("a") as file:
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
-        print(line, flush=True)
+        write(chosen.file, line)
         return line
 
     for task in chosen.task:
@@ -157,18 +183,39 @@ def read(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def tables(lines: list[dict[str, Any]]) -> str:
+def write(file: Path, line: dict[str, Any]) -> None:
+    with file.open("a") as out:
+        out.write(json.dumps(line, ensure_ascii=False) + "\n")
+    print(line, flush=True)
+
+
+def unmeasured(lines: list[dict[str, Any]], measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Task, K, method and batch of the runs whose memory is not known yet, each once."""
+    settings = [{name: line[name] for name in ("task", "K", "method", "batch")} for line in lines]
+    known = [{name: value for name, value in line.items() if name != "MiB"} for line in measured]
+    return [x for i, x in enumerate(settings) if x not in known and x not in settings[:i]]
+
+
+def tables(lines: list[dict[str, Any]], memory: list[dict[str, Any]]) -> str:
     """A table for each task and number of categories, the best on test data first."""
     parts = []
     names = ("task", "K", "steps", "batch")
     for setting in dict.fromkeys(tuple(line[name] for name in names) for line in lines):
         these = [line for line in lines if tuple(line[name] for name in names) == setting]
-        rows = [row(method, these) for method in dict.fromkeys(x["method"] for x in these)]
         task, k, steps, batch = setting
+        held = {
+            x["method"]: f"{x['MiB']:.1f}"
+            for x in memory
+            if (x["task"], x["K"], x["batch"]) == (task, k, batch)
+        }
+        rows = [
+            row(method, these, held.get(method, ""))
+            for method in dict.fromkeys(x["method"] for x in these)
+        ]
         head = [
             f"## {task}, K = {k:,}: {steps} steps, batches of {batch}\n",
-            "| estimator | learning rate | seeds | test | train | codes in use | ms a step |",
-            "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+            "| estimator | learning rate | seeds | test | train | codes in use | ms a step | MiB |",
+            "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
         ]
         parts.append("\n".join([*head, *(text for _, text in sorted(rows))]))
     return "\n\n".join(parts)
@@ -208,12 +255,13 @@ def at_best_rate(method: str, lines: list[dict[str, Any]]) -> list[dict[str, Any
     return [line for line in mine if line["lr"] == rate]
 
 
-def row(method: str, lines: list[dict[str, Any]]) -> tuple[float, str]:
+def row(method: str, lines: list[dict[str, Any]], held: str) -> tuple[float, str]:
     """The mean on test data, and the line of the table."""
     seeds = at_best_rate(method, lines)
     test, train, used, ms = ([x[name] for x in seeds] for name in ("test", "train", "used", "ms"))
     cells = [method, f"{seeds[0]['lr']:g}", str(len(seeds)), spread(test), spread(train)]
-    return mean(test), "| " + " | ".join([*cells, f"{mean(used):.0f}", f"{mean(ms):.1f}"]) + " |"
+    cells += [f"{mean(used):.0f}", f"{mean(ms):.1f}", held]
+    return mean(test), "| " + " | ".join(cells) + " |"
 
 
 def spread(values: list[float]) -> str:

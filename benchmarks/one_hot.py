@@ -8,7 +8,6 @@ A step is a draw, a product with a table of codes, a cost, and the way back to t
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -16,7 +15,7 @@ from torch.distributions import OneHotCategorical
 from torch.nn.functional import gumbel_softmax
 
 import gengs
-from benchmarks.timing import aim, machine, medians
+from benchmarks.timing import aim, machine, medians, most_held
 
 ROWS = 2048  # 64 positions of 32 examples
 ROUNDS = 8
@@ -48,25 +47,13 @@ def step_of(name: str, size: int) -> Callable[[], None]:
     return step
 
 
-def peak(step: Callable[[], None]) -> float:
-    """The most that torch's allocator holds at a time within a step, in MiB."""
-    step()  # what is made once
-    with torch.profiler.profile(
-        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
-    ) as profile:
-        step()
-    results = profile.profiler.kineto_results
-    changes = [(e.start_ns(), e.nbytes()) for e in results.events() if e.name() == "[memory]"]
-    return max(accumulate(size for _, size in sorted(changes))) / 2**20
-
-
 def main() -> None:
     torch.set_num_threads(1)
     print(f"{machine()}\n{ROWS} rows; milliseconds a step, and in units of torch's\n")
     print(f"| | {' | '.join(f'K = {size:,}' for size in SIZES)} | MiB at K = {SIZES[-1]:,} |")
     print(f"| --- |{' ---: |' * (len(SIZES) + 1)}")
     times = {size: medians({n: step_of(n, size) for n in DRAWS}, rounds=ROUNDS) for size in SIZES}
-    memory = {name: peak(step_of(name, SIZES[-1])) for name in DRAWS}
+    memory = {name: most_held(step_of(name, SIZES[-1])) for name in DRAWS}
     for name in DRAWS:
         cells = [
             f"{times[size][name]:.2f} ({times[size][name] / times[size][TORCH]:.2f})"

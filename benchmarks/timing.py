@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 from pathlib import Path
 
 import torch
@@ -49,6 +50,26 @@ def growth(run: Callable[[], object]) -> float:
     before = _resident("VmRSS")
     run()
     return _resident("VmHWM") - before
+
+
+def most_held(step: Callable[[], None]) -> float:
+    """How far a step raises what torch's allocator holds, in MiB.
+
+    The second of two steps: the first one makes what is made once, and under the profiler too, as
+    it must have seen a block arrive to count it when it goes.
+    """
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+    ) as profile:
+        step()
+        with torch.profiler.record_function("measured"):
+            step()
+    events = profile.profiler.kineto_results.events()
+    start = next(event.start_ns() for event in events if event.name() == "measured")
+    changes = sorted((e.start_ns() - start, e.nbytes()) for e in events if e.name() == "[memory]")
+    before = sum(size for when, size in changes if when < 0)
+    held = accumulate((size for when, size in changes if when >= 0), initial=before)
+    return (max(held) - before) / 2**20
 
 
 def _resident(key: str) -> float:
