@@ -17,7 +17,7 @@ from torch import Tensor
 
 import gengs
 from gengs.laws.inflow_weight import inflow_weight
-from gengs.laws.one_hot import attach_one_hot
+from gengs.laws.one_hot_mid import attach_one_hot
 
 WEIGHTS = (0.0, 0.05, 0.1, 0.25, 0.5)
 SIZES = (2, 16, 128, 1024)

@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 from torch.types import _size
 
+from ..numerics.autograd_function import AutogradFunction
 from ..numerics.tracing import not_finite
 from .checked_cost import CheckedCost, Cost
 from .factors import Factors
@@ -204,9 +205,7 @@ def add_auxiliary_loss(value: Tensor, loss: Tensor) -> Tensor:
     return _AddAuxiliaryLoss.apply(value, loss.expand_as(value))
 
 
-class _AddAuxiliaryLoss(torch.autograd.Function):
-    generate_vmap_rule = True
-
+class _AddAuxiliaryLoss(AutogradFunction):
     @staticmethod
     def forward(value: Tensor, loss: Tensor) -> Tensor:
         return value.view_as(value)

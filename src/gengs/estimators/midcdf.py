@@ -62,9 +62,9 @@ class MidCDF(Pathwise):
             cover the distribution more evenly than independent ones. One draw has no partner: with
             ``samples=1`` it changes nothing, and of an odd number one draw has none.
         weight: For one-hot vectors and tables of vectors, the weight of the noisy half of the
-            gradient, from 0 (plain straight-through) to 0.5 (exact for quadratic costs); by
-            default it follows the number of atoms (:mod:`gengs.laws.inflow_weight`). With
-            ``debias`` it is 0.5, whose error is measured.
+            gradient, from 0 (plain straight-through) to 0.5 (exact for quadratic costs); beyond,
+            up to 1, there is more noise and bias again. By default it follows the number of atoms
+            (:mod:`gengs.laws.inflow_weight`). With ``debias`` it is 0.5, whose error is measured.
     """
 
     paper_name = "mid-CDF"

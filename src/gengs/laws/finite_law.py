@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from ..numerics.attach import nonzero
+from ..numerics.autograd_function import AutogradFunction
 from ..numerics.inverse_cdf import antithetic_uniforms, inverse_cdf_index, pick
 from ..numerics.once_differentiable import OnceDifferentiable
 from ..tables.finite import Finite
@@ -96,10 +97,8 @@ class FiniteLaw(Law):
         return self.q.at(there).detach(), weight
 
 
-class _AttachAtom(torch.autograd.Function):
+class _AttachAtom(AutogradFunction):
     """The atom that was drawn, moving with the probabilities; learned atoms move with it."""
-
-    generate_vmap_rule = True
 
     @staticmethod
     def forward(z: Tensor, probs: Tensor, index: Tensor, atoms: Tensor, weight: float) -> Tensor:

@@ -30,7 +30,7 @@ from ..numerics.tails import log_sum, safe_log, was_given, widen
 from ..tables.finite import Finite
 from ..tables.supports import integer_support
 from .law import Law, law_of, register
-from .one_hot import attach_one_hot
+from .one_hot_mid import attach_one_hot
 
 
 class _InStages(Law):

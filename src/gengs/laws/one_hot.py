@@ -2,25 +2,13 @@ r"""One-hot vectors, on logits: exact draws where ``F.gumbel_softmax`` has relax
 
 torch's ``OneHotCategorical`` checks that probabilities sum to 1 within 1e-6, which the rounding of
 ``float32`` breaks for a thousand categories and more. This distribution takes logits as they are.
-
-**The mid rule.** With :math:`p = \mathrm{softmax}(\theta)`, the drawn category b and the cotangent
-G, :math:`\bar G = p \cdot G`,
-
-.. math::
-    \frac{dL}{d\theta} = (1 - w)\, p \odot (G - \bar G) + w\, (z - p)(G_b - \bar G)
-
-where :math:`w = 1/2` is the mid rule (exact for quadratic costs; ReinMax of Liu et al., 2023) and
-:math:`w = 0` plain straight-through. The first term is what flows out of the draw, seen in all K
-directions at once; the second what flows into it, seen in one draw of :math:`1/p_b`: of many
-categories it is mostly noise, and gets less weight (:mod:`gengs.laws.inflow_weight`). Two passes
-over the table and a dot product; what is kept for the way back is p and the index.
+How draws move with the parameters: :mod:`gengs.laws.one_hot_mid`.
 """
 
 from __future__ import annotations
 
-__all__ = ["OneHot", "OneHotCategoricalLaw", "OneHotLaw", "attach_one_hot"]
+__all__ = ["OneHot", "OneHotCategoricalLaw", "OneHotLaw"]
 
-from functools import partial
 from typing import Any
 
 import torch
@@ -30,15 +18,14 @@ from torch.distributions.kl import kl_divergence, register_kl
 from torch.distributions.utils import lazy_property
 from torch.types import _size
 
-from ..numerics.attach import attach_gradient, nonzero
 from ..numerics.inverse_cdf import antithetic_uniforms, inverse_cdf_index
 from ..numerics.tails import safe_log, was_given, widen
 from ..numerics.tracing import any_of, set_shapes, validates
 from ..tables.finite import Finite
 from .boxes import move_ball
 from .finite_law import FiniteLaw
-from .inflow_weight import inflow_weight
 from .law import Law, law_of, register
+from .one_hot_mid import attach_one_hot
 
 
 class OneHot(Finite):
@@ -241,73 +228,3 @@ def _between_both(q: Distribution, p: Distribution) -> Tensor:
 
 def _normalised(probs: Tensor) -> Tensor:
     return probs / probs.sum(-1, keepdim=True)
-
-
-# ----------------------------------------------------------------------------------- the mid rule
-
-
-def attach_one_hot(
-    index: Tensor,
-    fixed: Tensor,
-    *,
-    logits: Tensor | None = None,
-    probs: Tensor | None = None,
-    weight: float | None = None,
-) -> Tensor:
-    """One-hot vectors ``(*sample, *batch, K)`` that move with the law they were drawn from.
-
-    Args:
-        index: The categories that were drawn, ``(*sample, *batch)``.
-        fixed: The probabilities they were drawn with, ``(*batch, K)``, without gradient.
-        logits: The parameter that moves them, ``(*batch, K)``, or
-        probs: normalised probabilities.
-        weight: The weight w of the second term; by default :func:`inflow_weight`.
-    """
-    weight = inflow_weight(fixed.shape[-1]) if weight is None else weight
-    if logits is not None:
-        result: Tensor = _ByLogits.apply(logits, fixed, index.unsqueeze(-1), weight)
-        return result
-    if probs is None:
-        raise TypeError("attach_one_hot expects one of `probs` and `logits`.")
-    return attach_gradient(
-        (partial(_by_probs, weight),), _one_hot(index.unsqueeze(-1), fixed), probs
-    )
-
-
-def _by_probs(weight: float, g: Tensor, z: Tensor, p: Tensor) -> Tensor:
-    ratio = torch.where(p == 0, 1.0, z / nonzero(p))  # impossible: the whole one-sided slope
-    mean = (p * g).sum(-1, keepdim=True)
-    return (1 - weight) * g + weight * ratio * (g - mean)
-
-
-def _one_hot(index: Tensor, like: Tensor) -> Tensor:
-    """Vectors of the indices ``(*sample, *batch, 1)``; 0 beyond the last, which NaN draws."""
-    n = like.shape[-1]
-    z = like.new_zeros(*index.shape[:-1], n)
-    return z.scatter(-1, index.clamp_max(n - 1), (index < n).to(z.dtype))
-
-
-class _ByLogits(torch.autograd.Function):
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(logits: Tensor, p: Tensor, index: Tensor, weight: float) -> Tensor:
-        return _one_hot(index, p)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        logits, p, index, ctx.weight = inputs
-        ctx.save_for_backward(logits, p, index)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        logits, p, index = ctx.saved_tensors
-        w = ctx.weight
-        if torch.is_grad_enabled():  # to be differentiated again, in the logits too
-            p = logits.softmax(-1)
-        mean = (p * grad).sum(-1, keepdim=True)
-        index = index.clamp_max(p.shape[-1] - 1)
-        up = w * (grad.gather(-1, index) - mean)
-        slope = p * ((1 - w) * (grad - mean) - up)
-        slope = slope.scatter_add(-1, index, up)
-        return slope.sum_to_size(logits.shape).to(logits.dtype), None, None, None

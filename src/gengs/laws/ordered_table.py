@@ -38,6 +38,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
+from ..numerics.autograd_function import AutogradFunction
 from ..numerics.inverse_cdf import antithetic_uniforms, inverse_cdf_index, pick
 from ..numerics.once_differentiable import OnceDifferentiable
 from ..numerics.tails import atoms_first
@@ -97,10 +98,8 @@ def attach_in_table(law: Finite, z: Tensor) -> Tensor:
     return nearest + beyond
 
 
-class _FollowTable(torch.autograd.Function):
+class _FollowTable(AutogradFunction):
     """A draw from a table, moving with the probabilities."""
-
-    generate_vmap_rule = True
 
     @staticmethod
     def forward(

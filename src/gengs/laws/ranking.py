@@ -39,12 +39,10 @@ from ..numerics.tracing import any_of, set_shapes, validates
 from ..tables.discrete import Discrete
 from .outcomes import log_orders, refuse_many, require_tensor
 from .ranking_faces import arranged, matrix_of
+from .ranking_log_prob import LAST, log_prob_of
 from .ranking_members import members_of
 from .ranking_orders import Orders, for_batch, require_order
 from .ranking_swaps import ranks_of
-
-LAST = -1e30
-"""A score below any other: its weight is 0, and differences of it are no NaN."""
 
 
 class PlackettLuce(Discrete):
@@ -237,25 +235,7 @@ class PlackettLuce(Discrete):
     def log_prob_order(self, order: Tensor) -> Tensor:
         """The log-probability of orders given as indices, ``(*sample, *batch, k)``."""
         order = self._checked(order)
-        shape = order.shape[:-1]
-        possible = (self.logits.detach() > -torch.inf).expand(*shape, self.items)
-        logits = self.logits.to(torch.promote_types(self._dtype, torch.float32))
-        if logits.device.type != "mps":
-            logits = logits.double()
-        logits = logits.expand(*shape, self.items).where(possible, LAST)
-        scores = logits.gather(-1, order)
-        sums = scores
-        if self.k < self.items:
-            rest = logits.scatter(-1, order, LAST).logsumexp(-1, keepdim=True)
-            sums = torch.cat([scores, rest], -1)
-        sums = sums.flip(-1).logcumsumexp(-1).flip(-1)[..., : self.k]
-        real = possible.gather(-1, order)
-        log_prob = (scores - sums).where(real, 0.0).sum(-1)
-        # padding has its places: behind all items, in its own order
-        kept = possible.logical_not().to(torch.int8).argsort(dim=-1, stable=True)[..., : self.k]
-        counted = torch.arange(self.k, device=order.device) < possible.sum(-1, keepdim=True)
-        wrong = torch.where(counted, ~real, order != kept).any(-1)
-        return log_prob.masked_fill(wrong, -torch.inf).to(self._dtype)
+        return log_prob_of(self.logits, order, self.k).to(self._dtype)
 
     @property
     def mode(self) -> Tensor:

@@ -9,7 +9,8 @@ from ..numerics.gumbel_softmax import Temperature
 from ..tables.finite import Finite
 from .law import Law, Spec, register
 from .normal_scores import normal_scores
-from .ranking import LAST, PlackettLuce
+from .ranking import PlackettLuce
+from .ranking_log_prob import LAST
 from .ranking_swaps import swap_orders
 
 

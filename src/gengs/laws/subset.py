@@ -21,7 +21,6 @@ from __future__ import annotations
 __all__ = ["Subset"]
 
 from itertools import combinations
-from numbers import Integral
 from typing import Any
 
 import torch
@@ -33,6 +32,7 @@ from torch.types import _size
 from ..numerics.tracing import any_of, set_shapes, validates
 from ..tables.discrete import Discrete
 from .outcomes import NEED_NO_LIST, log_choose, refuse_many, require_tensor
+from .subset_checks import KOfN, require_k, require_logits
 from .subset_swaps import LogPartition, Mean
 from .subset_table import Table, make_table, walk
 
@@ -59,15 +59,8 @@ class Subset(Discrete):
     has_enumerate_support = True
 
     def __init__(self, k: int | Tensor, logits: Tensor, validate_args: bool | None = None) -> None:
-        if not isinstance(logits, Tensor) or not logits.is_floating_point() or not logits.dim():
-            raise ValueError(
-                "Subset expects `logits` as a floating-point tensor of shape (*batch, n), but got "
-                f"{_shown(logits)}."
-            )
-        n = logits.shape[-1]
-        if n == 0:
-            raise ValueError(f"Subset expects at least one element, but got {_shown(logits)}.")
-        self.k, least, most = _checked_k(k, n)
+        n = require_logits(logits)
+        self.k, least, most = require_k(k, n)
         batch = logits.shape[:-1]
         if isinstance(self.k, Tensor):
             try:
@@ -109,7 +102,7 @@ class Subset(Discrete):
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> constraints.Constraint:
         """Vectors of 0 and 1 with sum k."""
-        return _KOfN(self.k)
+        return KOfN(self.k)
 
     # ------------------------------------------------------------------------------- the table
 
@@ -264,43 +257,3 @@ class Subset(Discrete):
     def __repr__(self) -> str:
         k = f"k of {tuple(self.k.shape)}" if isinstance(self.k, Tensor) else f"{self.k}"
         return f"Subset({k} of {self.event_shape[0]}, batch {tuple(self.batch_shape)})"
-
-
-class _KOfN(constraints.Constraint):
-    is_discrete = True
-    event_dim = 1
-
-    def __init__(self, k: int | Tensor) -> None:
-        self.k = k
-        super().__init__()
-
-    def check(self, value: Tensor) -> Tensor:
-        return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == self.k)
-
-
-def _checked_k(k: Any, n: int) -> tuple[int | Tensor, int, int]:
-    """``k`` as an integer or a tensor of them, its smallest and its largest value."""
-    found: int | Tensor
-    if isinstance(k, Tensor):
-        whole = k.to(torch.int64)
-        wrong = whole != k
-        if k.dtype == torch.bool or bool(wrong.any()):
-            got = k.dtype if k.dtype == torch.bool else k[wrong][0].item()
-            raise ValueError(f"Subset expects integers as `k`, but got {got}.")
-        least, most = (int(whole.min()), int(whole.max())) if k.numel() else (0, 0)
-        found = whole if k.dim() else least
-    elif isinstance(k, bool) or not isinstance(k, Integral):
-        raise ValueError(f"Subset expects an integer `k` between 0 and n = {n}, but got {k!r}.")
-    else:
-        least = most = int(k)
-        found = least
-    if least < 0 or most > n:
-        got = least if least < 0 else most
-        raise ValueError(f"Subset expects an integer `k` between 0 and n = {n}, but got {got}.")
-    return found, least, most
-
-
-def _shown(logits: Any) -> str:
-    if isinstance(logits, Tensor):
-        return f"{logits.dtype} of shape {tuple(logits.shape)}"
-    return type(logits).__name__

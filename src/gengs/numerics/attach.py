@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .autograd_function import AutogradFunction
 from .tracing import inside_transform
 
 Pull = Callable[..., Tensor]
@@ -26,9 +27,7 @@ def attach_gradient(pulls: Sequence[Pull], z: Tensor, *parameters: Tensor) -> Te
     return result
 
 
-class _Attach(torch.autograd.Function):
-    generate_vmap_rule = True
-
+class _Attach(AutogradFunction):
     @staticmethod
     def forward(pulls: tuple[Pull, ...], z: Tensor, *parameters: Tensor) -> Tensor:
         return z.clone()  # the caller may change it in place

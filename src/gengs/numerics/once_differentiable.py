@@ -7,14 +7,13 @@ __all__ = ["OnceDifferentiable"]
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from .autograd_function import AutogradFunction
 
-class OnceDifferentiable(torch.autograd.Function):
+
+class OnceDifferentiable(AutogradFunction):
     """A gradient as it is; differentiating it in what it was ``made_of`` raises with ``why``."""
-
-    generate_vmap_rule = True
 
     @staticmethod
     def forward(gradient: Tensor, why: str, *made_of: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
+from .autograd_function import AutogradFunction
 from .tracing import inside_nested_jvp, is_traced
 
 _NEVER = -1e300
@@ -126,10 +127,8 @@ def _of_rate(formula: Formula, slope: Formula, k: Tensor, rate: Tensor, pull: An
     return value
 
 
-class _OfRate(torch.autograd.Function):
+class _OfRate(AutogradFunction):
     """A formula as one node, with the forward mode that torch's gamma functions do not have."""
-
-    generate_vmap_rule = True
 
     @staticmethod
     def forward(formula: Formula, slope: Any, pull: Any, k: Tensor, rate: Tensor) -> Tensor:

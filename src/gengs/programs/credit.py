@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..numerics.autograd_function import AutogradFunction
 from ..numerics.once_differentiable import OnceDifferentiable
 from .increments import Increments
 from .known_laws import score_of, stacked
@@ -137,10 +138,8 @@ def _own(sites: Sequence[Site], replicates: int, dim: int | None) -> list[tuple[
     return found
 
 
-class _Score(torch.autograd.Function):
+class _Score(AutogradFunction):
     """Zero, whose gradient is that of the surrogate: once, as it is no estimate of the second."""
-
-    generate_vmap_rule = True
 
     @staticmethod
     def forward(surrogate: Tensor) -> Tensor:

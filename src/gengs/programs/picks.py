@@ -23,6 +23,7 @@ from torch.distributions import Categorical
 
 from ..distributions import PlackettLuce
 from ..laws.ranking_members import members_of
+from ..numerics.autograd_function import AutogradFunction
 
 
 class Picks(Categorical):
@@ -70,9 +71,7 @@ class Picks(Categorical):
         return _EntriesOfZero.apply(self.weights, self.order)
 
 
-class _EntriesOfZero(torch.autograd.Function):
-    generate_vmap_rule = True
-
+class _EntriesOfZero(AutogradFunction):
     @staticmethod
     def forward(weights: Tensor, order: Tensor) -> Tensor:
         return weights.new_zeros(*order.shape, weights.shape[-1])

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..numerics.autograd_function import AutogradFunction
 from ..numerics.once_differentiable import OnceDifferentiable
 from .noise import Uniform
 
@@ -136,9 +137,7 @@ def compare(
     return (_Threshold.apply(z, p, uniform.bounds, index) if p.requires_grad else z), interval
 
 
-class _Threshold(torch.autograd.Function):
-    generate_vmap_rule = True
-
+class _Threshold(AutogradFunction):
     @staticmethod
     def forward(z: Tensor, p: Tensor, bounds: _Bounds, index: Tensor | None) -> Tensor:
         return z.clone()

@@ -7,7 +7,7 @@ from torch.distributions import Categorical, Independent, OneHotCategorical, Poi
 import gengs
 from gengs.laws.inflow_weight import inflow_weight
 from gengs.laws.law import law_of
-from gengs.laws.one_hot import attach_one_hot
+from gengs.laws.one_hot_mid import attach_one_hot
 
 K = 5
 DOUBLE = torch.float64
