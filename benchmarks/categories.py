@@ -1,8 +1,8 @@
 """Categories by number: small models trained by every estimator, each at its best learning rate.
 
 Of three learning rates the one with the smallest loss on training data (seed 0, exact draws) is
-kept, and run with the other seeds. Runs are lines of a file; those that are there are not run
-again.
+kept, and run with the other seeds. Runs are lines of a file, each with its commit; those that are
+there are not run again.
 
     GENGS_DATA=... OMP_NUM_THREADS=1 python -m benchmarks.categories results/categories/runs.jsonl \
         --task vae --categories 128 --steps 1000 --batch 64 --seeds 0 1 2
@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -157,6 +158,7 @@ def main() -> None:
     if chosen.overview:
         print(overview(read(chosen.file)))
         return
+    commit = current_commit()
 
     def one(task: str, k: int, method: str, rate: float, seed: int) -> Any:
         names = ("task", "K", "method", "lr", "seed", "steps", "batch")
@@ -167,6 +169,7 @@ def main() -> None:
             if key.items() <= line.items():
                 return line
         line = key | run(task, k, method, rate, seed, chosen.steps, chosen.batch)
+        line["commit"] = commit
         write(chosen.file, line)
         return line
 
@@ -177,6 +180,11 @@ def main() -> None:
                 best = min(tried, key=lambda rate: tried[rate])
                 for seed in chosen.seeds:
                     one(task, k, method, best, seed)
+
+
+def current_commit() -> str:
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=7", "--exclude=*"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def read(file: Path) -> list[dict[str, Any]]:

@@ -37,7 +37,7 @@ def mlp(*widths: int) -> nn.Sequential:
 
 
 class Codes(nn.Module):
-    """An autoencoder of 16 categorical latents, each a choice of one code of 16 numbers.
+    """An autoencoder of categorical latents, each a choice of one code of 16 numbers.
 
     The logits are products of the encoder's 16 numbers with K keys.
 
@@ -47,13 +47,17 @@ class Codes(nn.Module):
         divergence: Whether the cost includes the divergence from the uniform law: a VAE.
         shared: Whether all latents share one codebook; then the encoder's outputs are normalised
             over the batch, as is common for codebooks.
+        latents: Their number, the positions of a code.
     """
 
-    latents, width = 16, 16
+    width = 16
 
-    def __init__(self, data: str, categories: int, divergence: bool, shared: bool) -> None:
+    def __init__(
+        self, data: str, categories: int, divergence: bool, shared: bool, latents: int = 16
+    ) -> None:
         super().__init__()
         self.data, self.categories, self.divergence = data, categories, divergence
+        self.latents = latents
         size = self.latents * self.width
         self.encoder, self.decoder = mlp(784, 256, size), mlp(size, 256, 784)
         if shared:
@@ -133,5 +137,6 @@ TASKS: dict[str, Callable[[int], Codes | Recall]] = {
     "vae": lambda categories: Codes("mnist", categories, divergence=True, shared=False),
     "omniglot": lambda categories: Codes("omniglot", categories, divergence=True, shared=False),
     "vq": lambda categories: Codes("mnist", categories, divergence=False, shared=True),
+    "vq-64": lambda categories: Codes("mnist", categories, False, shared=True, latents=64),
     "recall": Recall,
 }
