@@ -39,9 +39,9 @@ def rsample(
             is exact, and together they cover the distribution more evenly than independent ones.
             One draw has no partner, and of an odd number one draw has none.
         weight: For one-hot vectors and tables of vectors, the weight of the noisy half of the
-            gradient, from 0 (plain straight-through) to 0.5 (exact for quadratic costs); by
-            default 0.5 for up to 32 atoms and ``144 / (256 + K)`` for more
-            (:mod:`gengs.laws.inflow_weight`).
+            gradient, from 0 (plain straight-through) to 0.5 (exact for quadratic costs); beyond,
+            up to 1, there is more noise and bias again. By default 0.5 for up to 32 atoms and
+            ``144 / (256 + K)`` for more (:mod:`gengs.laws.inflow_weight`).
 
     Example:
         >>> rate = torch.tensor([0.5, 3.0, 1e6], requires_grad=True)
