@@ -15,12 +15,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from statistics import mean, stdev
 
 import torch
 from torch import Tensor
 
 import gengs
+from benchmarks.spread import spread
 from gengs.estimators.base import attach
 from gengs.estimators.factors import Factors
 from gengs.numerics.inverse_cdf import antithetic_uniforms, inverse_cdf_index
@@ -104,13 +104,6 @@ def main() -> None:
         f"\ngengs {gengs.__version__}, torch {torch.__version__}, Python "
         f"{platform.python_version()}."
     )
-
-
-def spread(values: list[float]) -> str:
-    if not values:
-        return ""
-    error = f" ± {stdev(values) / len(values) ** 0.5:.2f}" if len(values) > 1 else ""
-    return f"{mean(values):.2f}{error}"
 
 
 if __name__ == "__main__":

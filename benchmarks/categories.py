@@ -22,7 +22,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 import torch
@@ -31,6 +31,7 @@ from torch.nn.functional import gumbel_softmax
 
 import gengs
 from benchmarks.categories_tasks import TASKS, Codes, Cost, Recall
+from benchmarks.spread import spread
 from benchmarks.timing import most_held
 
 Method = Callable[[Cost, Tensor, float], Tensor]
@@ -137,7 +138,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("file", type=Path)
     options.add_argument("--table", action="store_true", help="print a table for each setting")
-    options.add_argument("--overview", action="store_true", help="print one table, test losses")
+    options.add_argument("--overview", action="store_true", help="print all test losses")
     options.add_argument("--memory", action="store_true", help="measure the memory of a step")
     options.add_argument("--task", nargs="+", default=["vae"], choices=TASKS)
     options.add_argument("--categories", nargs="+", type=int, default=[128])
@@ -230,27 +231,36 @@ def tables(lines: list[dict[str, Any]], memory: list[dict[str, Any]]) -> str:
 
 
 def overview(lines: list[dict[str, Any]]) -> str:
-    """Estimators by settings: the loss on test data, the best of a column in bold.
+    """Two tables, of VAEs and of the other tasks: test losses of estimators by settings.
 
-    Of a task with several lengths of training the longest.
+    Of a setting with several lengths of training the one that most estimators have, the longest of
+    equals. The best of a column is in bold.
     """
-    longest: dict[tuple[str, int], int] = {}
+    lengths: dict[tuple[str, int], dict[int, set[str]]] = {}
     for x in lines:
-        key = (x["task"], x["K"])
-        longest[key] = max(x["steps"], longest.get(key, 0))
-    lines = [x for x in lines if x["steps"] == longest[x["task"], x["K"]]]
-    settings = sorted({(list(TASKS).index(x["task"]), x["K"], x["task"]) for x in lines})
-    columns = []
-    for _, k, task in settings:
-        these = [line for line in lines if (line["task"], line["K"]) == (task, k)]
+        methods = lengths.setdefault((x["task"], x["K"]), {}).setdefault(x["steps"], set())
+        methods.add(x["method"])
+    columns = {}
+    for task, k in sorted(lengths, key=lambda key: (list(TASKS).index(key[0]), key[1])):
+        steps = max(lengths[task, k], key=lambda n: (len(lengths[task, k][n]), n))
+        these = [x for x in lines if (x["task"], x["K"], x["steps"]) == (task, k, steps)]
         found = {method: at_best_rate(method, these) for method in METHODS}
         tests = {name: [x["test"] for x in runs] for name, runs in found.items() if runs}
         best = min(tests, key=lambda name: mean(tests[name]))
-        cells = {name: spread(values) for name, values in tests.items()}
-        columns.append(cells | {best: f"**{cells[best]}**"})
-    heads = " | ".join(f"{task}, K = {k:,}" for _, k, task in settings)
-    out = [f"| estimator | {heads} |", f"| --- |{' ---: |' * len(settings)}"]
-    out += [f"| {name} | {' | '.join(x.get(name, '') for x in columns)} |" for name in METHODS]
+        cells = {name: nats(values) for name, values in tests.items()}
+        columns[task, k] = cells | {best: f"**{cells[best]}**"}
+    vaes = {key: column for key, column in columns.items() if key[0] in ("vae", "omniglot")}
+    others = {key: column for key, column in columns.items() if key not in vaes}
+    return "\n\n".join(_overview(part) for part in (vaes, others) if part)
+
+
+def _overview(columns: dict[tuple[str, int], dict[str, str]]) -> str:
+    heads = " | ".join(f"{task}, K = {k:,}" for task, k in columns)
+    out = [f"| estimator | {heads} |", f"| --- |{' ---: |' * len(columns)}"]
+    for name in METHODS:
+        cells = [column.get(name, "") for column in columns.values()]
+        if any(cells):
+            out.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(out)
 
 
@@ -267,15 +277,13 @@ def row(method: str, lines: list[dict[str, Any]], held: str) -> tuple[float, str
     """The mean on test data, and the line of the table."""
     seeds = at_best_rate(method, lines)
     test, train, used, ms = ([x[name] for x in seeds] for name in ("test", "train", "used", "ms"))
-    cells = [method, f"{seeds[0]['lr']:g}", str(len(seeds)), spread(test), spread(train)]
+    cells = [method, f"{seeds[0]['lr']:g}", str(len(seeds)), nats(test), nats(train)]
     cells += [f"{mean(used):.0f}", f"{mean(ms):.1f}", held]
     return mean(test), "| " + " | ".join(cells) + " |"
 
 
-def spread(values: list[float]) -> str:
-    digits = 1 if mean(values) > 10 else 3
-    error = f" ± {stdev(values) / len(values) ** 0.5:.{digits}f}" if len(values) > 1 else ""
-    return f"{mean(values):.{digits}f}{error}"
+def nats(values: list[float]) -> str:
+    return spread(values, 1 if mean(values) > 10 else 3)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from torch import Tensor
 from torch.autograd import grad
 
 import gengs
-from benchmarks.categories import evaluate, read, spread
+from benchmarks.categories import evaluate, nats, read
 from benchmarks.categories_tasks import TASKS
 from gengs.laws.inflow_weight import inflow_weight
 
@@ -131,7 +131,7 @@ def table(lines: list[Row]) -> str:
         for setting in settings:
             mine = [x for x in lines if (x["task"], x["K"]) == setting and x["kind"] == kind]
             last = f" ({mean(x['weights'][-1] for x in mine):.2f})" if mine else ""
-            cells.append(spread([x["test"] for x in mine]) + last if mine else "")
+            cells.append(nats([x["test"] for x in mine]) + last if mine else "")
         out.append(f"| {kind} | {' | '.join(cells)} |")
     return "\n".join(out)
 

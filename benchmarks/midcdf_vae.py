@@ -14,12 +14,12 @@ import platform
 import sys
 from dataclasses import replace
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Literal
 
 import torch
 
 import gengs
+from benchmarks.spread import spread
 from gengs_experiments.experiments.train_command import Vae
 from gengs_experiments.experiments.vae_settings import VaeConfig
 from gengs_experiments.runs.training import Machine
@@ -106,13 +106,6 @@ def main() -> None:
             spread([r[k] for r in done]) for k in ("nelbo_train", "nelbo_test", "relaxed_train")
         ]
         print(f"| {label} | {len(done)} | {' | '.join(cells)} |")
-
-
-def spread(values: list[float]) -> str:
-    if not values:
-        return ""
-    error = f" ± {stdev(values) / len(values) ** 0.5:.2f}" if len(values) > 1 else ""
-    return f"{mean(values):.2f}{error}"
 
 
 if __name__ == "__main__":
