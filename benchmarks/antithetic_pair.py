@@ -21,8 +21,8 @@ from torch import Tensor
 
 import gengs
 from benchmarks.spread import spread
-from gengs.estimators.base import attach
 from gengs.estimators.factors import Factors
+from gengs.estimators.surrogate import attach
 from gengs.numerics.inverse_cdf import antithetic_uniforms, inverse_cdf_index
 from gengs_experiments.experiments.vae import build
 from gengs_experiments.experiments.vae_settings import VaeConfig

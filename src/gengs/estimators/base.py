@@ -7,9 +7,9 @@ estimate of the expectation's gradient:
 
 .. math:: \text{value} + (G - \mathrm{sg}(G)), \qquad \mathrm{sg} = \text{stop gradient}
 
-so that one ``backward()`` serves the distribution's parameters, the cost's own parameters (a
-decoder) and the estimator's (a baseline network): put ``estimator.parameters()`` into the
-optimiser.
+(:mod:`gengs.estimators.surrogate`), so that one ``backward()`` serves the distribution's
+parameters, the cost's own parameters (a decoder) and the estimator's (a baseline network): put
+``estimator.parameters()`` into the optimiser.
 
 The public method :meth:`Estimator.expect` does shapes, checks and the evaluation mode once; the
 small hook :meth:`Estimator._estimate` does the mathematics. An estimator whose gradient belongs to
@@ -43,8 +43,8 @@ class Estimator(nn.Module, ABC):
     the plain Monte Carlo value of exact discrete draws: an evaluation is honest whatever trained
     the model. (VIMCO's is its bound, also of exact draws.)
 
-    An estimate is a gradient and no more: its own derivative is not an estimate of second
-    derivatives, except where an estimator's page says so.
+    An estimate is a gradient and no more: to differentiate it again raises, but for ``Exact``, and
+    where the draw itself is differentiable twice (``MidCDF`` of counts, relaxations).
     """
 
     # ------------------------------------------------- facts; the catalogue and the tests read them
@@ -189,11 +189,6 @@ def as_in_training(estimators: nn.Module) -> Iterator[None]:
             module.training = mode
         for buffer, before in buffers:
             buffer.data.copy_(before)
-
-
-def attach(value: Tensor, surrogate: Tensor) -> Tensor:
-    """``value`` with the gradient of ``surrogate`` added to its own."""
-    return value + (surrogate - surrogate.detach())
 
 
 def add_auxiliary_loss(value: Tensor, loss: Tensor) -> Tensor:

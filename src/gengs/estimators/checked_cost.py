@@ -16,6 +16,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -26,6 +27,7 @@ from torch.autograd.graph import get_gradient_edge
 
 from ..numerics.tracing import inside_transform, inspectable, not_finite
 from .factors import Factors
+from .surrogate import second_derivatives_of_surrogates
 
 Cost = Callable[[Tensor], Tensor]
 """Values ``(S, *batch, *event)`` to costs ``(S, *batch)``, a number for each draw."""
@@ -115,12 +117,16 @@ class CheckedCost:
     def gradient(
         self, values: Tensor, create_graph: bool = False, redraw: Redraw | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Costs, and their gradients with respect to the values; a warning as in :meth:`along`."""
+        """Costs, and their gradients with respect to the values; a warning as in :meth:`along`.
+
+        With ``create_graph`` they can be differentiated again, also where the cost is an estimate.
+        """
         if not inspectable(values) or inside_transform():
             out: Any = torch.func.vjp(self, values)
             return out[0], out[1](torch.ones_like(out[0]))[0]
         values = values if values.requires_grad else values.detach().requires_grad_()
-        costs = self(values)
+        with second_derivatives_of_surrogates() if create_graph else nullcontext():
+            costs = self(values)
         if not leads_to(costs, values):
             raise not_differentiable(self.factors.owner)
         (slope,) = torch.autograd.grad(

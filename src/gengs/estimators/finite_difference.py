@@ -31,9 +31,10 @@ import torch
 from torch import Tensor
 
 from ..gradients.strategies import differences, edges_of
-from .base import Estimator, attach, positive_integer
+from .base import Estimator, positive_integer
 from .checked_cost import Cost
 from .factors import Factors
+from .surrogate import attach
 
 
 class FiniteDifference(Estimator):

@@ -44,8 +44,9 @@ from torch.nn.functional import threshold
 from ..numerics.gumbel import log_exponential
 from ..numerics.gumbel_softmax import check_temperature, soften
 from ..numerics.tracing import is_eager
-from .base import Pathwise, attach, positive_integer
+from .base import Pathwise, positive_integer
 from .factors import Factors
+from .surrogate import attach
 from .temperature import Schedule, temperature_now
 
 
@@ -79,7 +80,7 @@ class GumbelRao(Pathwise):
             weights: Tensor = _Averaged.apply(law.logits, winner, tau, self.inner)
         else:
             weights = self._weights(law.logits, winner, tau)
-        return attach(law.at(winner), law.mix(weights, fixed_atoms=True))
+        return attach(law.at(winner), law.mix(weights, fixed_atoms=True), law.logits)
 
     def _weights(self, logits: Tensor, winner: Tensor, tau: float | Tensor) -> Tensor:
         """The same by torch's own operations, for ``vmap`` and ``torch.compile``."""
@@ -87,7 +88,8 @@ class GumbelRao(Pathwise):
             repeated = winner.expand(self.inner, *winner.shape)
             perturbed = conditional_gumbel(logits, repeated)  # (K, S, *batch, *factors, n)
         # the perturbed logits, whose noise stays fixed: their derivative is that of the logits
-        perturbed = attach(perturbed, logits.where(logits > -torch.inf, 0.0))
+        possible = logits.where(logits > -torch.inf, 0.0)
+        perturbed = perturbed + (possible - possible.detach())
         return soften(perturbed, tau).mean(0)
 
 
@@ -115,14 +117,9 @@ class _Averaged(torch.autograd.Function):
         for g, log_p, won in zip(*parts, strict=True):
             total = torch.zeros_like(g)
             for weights in _given_winner(log_p.detach(), won, tau, inner):
-                if torch.is_grad_enabled():  # for a second derivative they follow the logits
-                    shift = (log_p - log_p.detach()).where(log_p > -torch.inf, 0.0)
-                    y = (weights.log() + shift / tau).softmax(-1)
-                    total = total + y * (g - (y * g).sum(-1, keepdim=True))
-                else:
-                    mass = weights.sum(-1, keepdim=True)
-                    mean = torch.linalg.vecdot(weights, g).unsqueeze(-1) / mass
-                    total.add_(torch.sub(g, mean).mul_(weights).div_(mass))
+                mass = weights.sum(-1, keepdim=True)
+                mean = torch.linalg.vecdot(weights, g).unsqueeze(-1) / mass
+                total.add_(torch.sub(g, mean).mul_(weights).div_(mass))
             pulled.append(total / (tau * inner))
         gradient = torch.cat(pulled).view_as(grad) if pulled else torch.zeros_like(grad)
         return gradient.sum_to_size(logits.shape), None, None, None

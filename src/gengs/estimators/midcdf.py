@@ -46,9 +46,10 @@ from torch import Tensor
 from ..gradients.draws import weight_for
 from ..gradients.strategies import edges_of, residuals
 from ..laws.inflow_weight import check_weight
-from .base import Pathwise, attach, positive_integer
+from .base import Pathwise, positive_integer
 from .checked_cost import CheckedCost
 from .factors import Factors
+from .surrogate import attach
 
 
 class MidCDF(Pathwise):

@@ -21,9 +21,10 @@ __all__ = ["MuProp"]
 
 from torch import Tensor
 
-from .base import Estimator, attach
+from .base import Estimator
 from .checked_cost import CheckedCost
 from .factors import Factors
+from .surrogate import attach
 
 
 class MuProp(Estimator):

@@ -32,9 +32,10 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from ..numerics.tracing import inside_transform
-from .base import Estimator, add_auxiliary_loss, attach
+from .base import Estimator, add_auxiliary_loss
 from .checked_cost import CheckedCost
 from .factors import Factors
+from .surrogate import attach
 
 
 class NVIL(Estimator):

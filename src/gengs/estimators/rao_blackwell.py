@@ -32,9 +32,10 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
-from .base import Estimator, attach
+from .base import Estimator
 from .checked_cost import Cost
 from .factors import Factors
+from .surrogate import attach
 from .without_replacement import (
     joint_log_prob,
     most_likely,

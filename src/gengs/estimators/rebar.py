@@ -52,9 +52,10 @@ from torch import Tensor, nn
 from ..numerics.gumbel import log_exponential
 from ..numerics.gumbel_softmax import check_temperature, soften
 from ..numerics.tracing import is_eager
-from .base import Estimator, add_auxiliary_loss, attach
+from .base import Estimator, add_auxiliary_loss
 from .checked_cost import CheckedCost
 from .factors import Factors
+from .surrogate import attach
 
 # The logit of an impossible atom: -inf times the zero gradient of its weight would be NaN.
 _NEVER = -1e30
@@ -81,6 +82,12 @@ class REBAR(Estimator):
     def __init__(self, temperature: float = 0.5, eta: float = 1.0, samples: int = 1) -> None:
         super().__init__(samples)
         check_temperature(temperature)
+        for name, value in (("temperature", temperature), ("eta", eta)):
+            if isinstance(value, Tensor):
+                raise TypeError(
+                    f"{type(self).__name__} learns `{name}` itself, from a number to begin with, "
+                    "but got a tensor."
+                )
         self.log_temperature = nn.Parameter(torch.tensor(math.log(temperature)))
         self.eta = nn.Parameter(torch.tensor(float(eta)))
 

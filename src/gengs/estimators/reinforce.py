@@ -21,9 +21,10 @@ __all__ = ["REINFORCE", "RLOO"]
 
 from torch import Tensor
 
-from .base import Estimator, attach, positive_integer
+from .base import Estimator, positive_integer
 from .checked_cost import Cost
 from .factors import Factors
+from .surrogate import attach
 
 
 class REINFORCE(Estimator):

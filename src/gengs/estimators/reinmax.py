@@ -35,8 +35,9 @@ import torch
 from torch import Tensor
 
 from ..numerics.gumbel_softmax import check_temperature
-from .base import Pathwise, attach
+from .base import Pathwise
 from .factors import Factors
+from .surrogate import attach
 
 
 class ReinMax(Pathwise):
@@ -71,4 +72,4 @@ class ReinMax(Pathwise):
         log_drawn = log_flat.expand(*index.shape, law.num_atoms).gather(-1, index.unsqueeze(-1))
         log_drawn = log_drawn.reshape(index.shape + (1,) * law.event_dim)
         score = (z - flat_mean.detach()) * log_drawn * (tau / 2)
-        return attach(z, score + tau * flat_mean - mean / 2)
+        return attach(z, score + tau * flat_mean - mean / 2, law.logits)

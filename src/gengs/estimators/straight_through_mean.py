@@ -20,8 +20,9 @@ __all__ = ["StraightThroughMean"]
 import torch
 from torch import Tensor
 
-from .base import Pathwise, attach
+from .base import Pathwise
 from .factors import Factors
+from .surrogate import attach
 
 
 class StraightThroughMean(Pathwise):

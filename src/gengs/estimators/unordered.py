@@ -40,9 +40,10 @@ import math
 import torch
 from torch import Tensor
 
-from .base import Estimator, attach, positive_integer
+from .base import Estimator, positive_integer
 from .checked_cost import Cost
 from .factors import Factors
+from .surrogate import attach
 from .without_replacement import sample_without_replacement
 
 

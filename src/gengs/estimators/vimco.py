@@ -33,9 +33,10 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from .base import Estimator, attach
+from .base import Estimator
 from .checked_cost import Cost
 from .factors import Factors
+from .surrogate import attach
 
 
 class VIMCO(Estimator):

@@ -57,7 +57,7 @@ class GeometricLaw(Line):
         with torch.no_grad():
             log_1mp = self.logs[1].squeeze(-1)
             noise = log_exponential(shape + self.batch_shape, log_1mp.dtype, log_1mp.device)
-            return (noise.exp() / -log_1mp).floor()
+            return (noise.exp() / log_1mp.abs()).floor()  # its logarithm may be 0, of either sign
 
     # --------------------------------------------------------------------------- the PMF and tails
 

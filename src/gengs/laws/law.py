@@ -214,11 +214,6 @@ class Law(PMF):
             mean = self.table().mean
         return mean
 
-    @property
-    def learned_total(self) -> bool:
-        """Whether a number of trials requires a gradient."""
-        return False
-
     @classmethod
     def explicit(cls, prior: Distribution, raw: Tensor, validate: bool | None) -> Any:
         """A distribution of the prior's family whose parameter is made of raw numbers."""

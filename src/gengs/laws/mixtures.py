@@ -62,6 +62,10 @@ class MixtureLaw(_InStages):
         return law_of(self.q.component_distribution)
 
     @property
+    def learned_total(self) -> bool:  # type: ignore[override]
+        return self.component.learned_total
+
+    @property
     def normalised(self) -> bool:
         return self.component.normalised
 
@@ -172,6 +176,10 @@ class MixtureLaw(_InStages):
 @register(TransformedDistribution, "pyro.TransformedDistribution")
 class TransformedLaw(_InStages):
     """The record of a transformed distribution."""
+
+    @property
+    def learned_total(self) -> bool:  # type: ignore[override]
+        return law_of(self.q.base_dist).learned_total
 
     @lazy_property
     def shift(self) -> int | None:

@@ -57,9 +57,7 @@ class NegativeBinomialLaw(Trials):
         # without trials a count may leave for any value, and only the next one is a neighbour
         return not self.compound
 
-    @property
-    def learned_total(self) -> bool:
-        return False  # every estimator differentiates the log-PMF or the stages in it
+    learned_total = False  # every estimator differentiates the log-PMF or the stages in it
 
     @property
     def rates(self) -> Rates:

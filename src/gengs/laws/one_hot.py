@@ -25,7 +25,7 @@ from ..tables.finite import Finite
 from .boxes import move_ball
 from .finite_law import FiniteLaw
 from .law import Law, law_of, register
-from .one_hot_mid import attach_one_hot
+from .one_hot_mid import attach_one_hot, one_hot_vectors
 
 
 class OneHot(Finite):
@@ -105,9 +105,7 @@ class OneHot(Finite):
         return weights
 
     def at(self, index: Tensor) -> Tensor:
-        z = self.raw.new_zeros(*index.shape, self.num_atoms)
-        index = index.unsqueeze(-1)  # of NaN probabilities it is beyond the last
-        return z.scatter(-1, index.clamp_max(self.num_atoms - 1), (index < self.num_atoms).to(z))
+        return one_hot_vectors(index, self.raw)
 
     def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
         return super().sample(sample_shape).to(self.dtype)

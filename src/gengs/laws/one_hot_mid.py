@@ -15,7 +15,7 @@ over the table and a dot product; what is kept for the way back is p and the ind
 
 from __future__ import annotations
 
-__all__ = ["attach_one_hot"]
+__all__ = ["attach_one_hot", "one_hot_vectors"]
 
 from functools import partial
 from typing import Any
@@ -51,9 +51,7 @@ def attach_one_hot(
         return result
     if probs is None:
         raise TypeError("attach_one_hot expects one of `probs` and `logits`.")
-    return attach_gradient(
-        (partial(_by_probs, weight),), _one_hot(index.unsqueeze(-1), fixed), probs
-    )
+    return attach_gradient((partial(_by_probs, weight),), one_hot_vectors(index, fixed), probs)
 
 
 def _by_probs(weight: float, g: Tensor, z: Tensor, p: Tensor) -> Tensor:
@@ -62,17 +60,20 @@ def _by_probs(weight: float, g: Tensor, z: Tensor, p: Tensor) -> Tensor:
     return (1 - weight) * g + weight * ratio * (g - mean)
 
 
-def _one_hot(index: Tensor, like: Tensor) -> Tensor:
-    """Vectors of the indices ``(*sample, *batch, 1)``; 0 beyond the last, which NaN draws."""
-    n = like.shape[-1]
-    z = like.new_zeros(*index.shape[:-1], n)
-    return z.scatter(-1, index.clamp_max(n - 1), (index < n).to(z.dtype))
+def one_hot_vectors(index: Tensor, like: Tensor) -> Tensor:
+    """Vectors ``(*index.shape, K)`` of indices, in the type of ``like``, ``(..., K)``.
+
+    NaN probabilities draw an index beyond the last: their vector has a NaN.
+    """
+    n, index = like.shape[-1], index.unsqueeze(-1)
+    one = like.new_ones(()).where(index < n, torch.nan)
+    return like.new_zeros(*index.shape[:-1], n).scatter(-1, index.clamp_max(n - 1), one)
 
 
 class _ByLogits(AutogradFunction):
     @staticmethod
     def forward(logits: Tensor, p: Tensor, index: Tensor, weight: float) -> Tensor:
-        return _one_hot(index, p)
+        return one_hot_vectors(index.squeeze(-1), p)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -83,11 +84,16 @@ class _ByLogits(AutogradFunction):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         logits, p, index = ctx.saved_tensors
         w = ctx.weight
-        if torch.is_grad_enabled():  # to be differentiated again, in the logits too
+        if torch.is_grad_enabled():  # to be differentiated again, through the draw too
+            z = _ByLogits.apply(logits, p, index, w)
             p = logits.softmax(-1)
-        mean = (p * grad).sum(-1, keepdim=True)
-        index = index.clamp_max(p.shape[-1] - 1)
-        up = w * (grad.gather(-1, index) - mean)
-        slope = p * ((1 - w) * (grad - mean) - up)
-        slope = slope.scatter_add(-1, index, up)
+            centred = grad - (p * grad).sum(-1, keepdim=True)
+            inflow = z * centred  # linear in the draw: then the second derivative is right
+            slope = (1 - w) * p * centred + w * (inflow - p * inflow.sum(-1, keepdim=True))
+        else:
+            mean = (p * grad).sum(-1, keepdim=True)
+            index = index.clamp_max(p.shape[-1] - 1)
+            up = w * (grad.gather(-1, index) - mean)
+            slope = p * ((1 - w) * (grad - mean) - up)
+            slope = slope.scatter_add(-1, index, up)
         return slope.sum_to_size(logits.shape).to(logits.dtype), None, None, None

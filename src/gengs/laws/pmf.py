@@ -50,6 +50,8 @@ class PMF:
     """Whether its formulas read the parameters, which is for when a law is made."""
     size: int | None = None
     """How many values it has, where that is known without reading the parameters."""
+    learned_total = False
+    """Whether a number of trials requires a gradient, which its log-PMF does not have."""
 
     def __init__(self, q: Distribution) -> None:
         self.q: Any = q

@@ -58,7 +58,7 @@ class BetaBinomialLaw(_Compound):
         return total
 
     @property
-    def learned_total(self) -> bool:
+    def learned_total(self) -> bool:  # type: ignore[override]
         return bool(self.q.total_count.requires_grad)
 
     def stages(self, shape: torch.Size) -> Tensor:

@@ -57,8 +57,8 @@ from ..numerics.autograd_function import AutogradFunction
 from ..numerics.once_differentiable import OnceDifferentiable
 
 _ONCE = (
-    "the gradient of a drawn order (the swap rule) has no derivative of its own; RLOO's surrogate, "
-    "or a PlackettLuce's log_prob, can be differentiated twice."
+    "the gradient of a drawn order (the swap rule) has no derivative of its own; a PlackettLuce's "
+    "log_prob can be differentiated twice."
 )
 
 

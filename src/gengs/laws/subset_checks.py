@@ -30,6 +30,8 @@ def require_k(k: Any, n: int) -> tuple[int | Tensor, int, int]:
     """``k`` as an integer or a tensor of them, its smallest and its largest value."""
     found: int | Tensor
     if isinstance(k, Tensor):
+        if k.requires_grad:
+            raise TypeError("Subset has no gradient in `k`, which requires one; detach it.")
         whole = k.to(torch.int64)
         wrong = whole != k
         if k.dtype == torch.bool or bool(wrong.any()):

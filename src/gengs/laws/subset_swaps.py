@@ -48,8 +48,8 @@ from ..numerics.once_differentiable import OnceDifferentiable
 from .subset_table import at, covariance_product, flow, remaining
 
 _ONCE = (
-    "the gradient of a drawn subset (the swap rule) has no derivative of its own; RLOO's "
-    "surrogate, or a Subset's log_prob, mean and entropy, can be differentiated twice."
+    "the gradient of a drawn subset (the swap rule) has no derivative of its own; a Subset's "
+    "log_prob, mean and entropy can be differentiated twice."
 )
 _TWICE = "a Subset's mean can be differentiated once, its log_prob and entropy twice, no further."
 

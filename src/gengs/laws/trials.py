@@ -54,7 +54,7 @@ class Trials(Line):
         return widen(self.q.logits if self.by_logits else self.q.probs)
 
     @property
-    def learned_total(self) -> bool:
+    def learned_total(self) -> bool:  # type: ignore[override]
         return bool(self.q.total_count.requires_grad)
 
     def log_pmf(self, k: Tensor) -> Tensor:

@@ -47,6 +47,11 @@ class Truncated(Finite):
     window: Window
 
     def __init__(self, source: PMF, window: Window, validate: bool) -> None:
+        if source.learned_total and torch.is_grad_enabled():
+            raise TypeError(
+                f"a table of {type(source.q).__name__} has no gradient in a number of trials "
+                "(total_count), which requires one; draw by gengs.rsample or MidCDF, or detach it."
+            )
         low, n, like = window.low, window.size, source.like
         require_memory(source.batch_shape, n, torch.float64, like.device)  # what formulas run in
         k = torch.arange(n, device=like.device)
@@ -56,7 +61,7 @@ class Truncated(Finite):
         # a single atom carries everything, with a gradient, zero, where there is one
         logits = source.log_clipped(k, first) if n > 1 else source.log_pmf(k).nan_to_num() * 0.0
         if validate:
-            _check(source, window, k, logits.detach(), first is None)
+            _check(source, window, k, logits.detach(), first is None and n > 1)
             if not source.normalised:
                 _refuse_moving_mass(source.q, logits)
         self.source, self.window = source, window
@@ -130,13 +135,13 @@ def _check(source: PMF, window: Window, k: Tensor, logits: Tensor, below: bool) 
             f"{type(source.q).__name__} sum to {worst:.4g}."
         )
     lost = held - source.log_pmf(at).detach().exp().sum(-1) > window.allowed
-    if window.size > 1 and any_of(lost):
+    if any_of(lost):
         # no number that changes from call to call: Python shows the same sentence once only
         warnings.warn(
-            f"truncation to {window.size} atoms loses more than {window.allowed:.3g} of the "
-            f"mass of some {type(source.q).__name__}: the end atom holds it, and the gradient "
-            "vanishes there. Widen the window (level=, tolerance=) or choose it anew; "
-            "certificate.lost_mass has the numbers.",
+            f"truncation to {window.size} atom{'s'[: window.size > 1]} loses more than "
+            f"{window.allowed:.3g} of the mass of some {type(source.q).__name__}: the end atom "
+            "holds it, and the gradient vanishes there. Widen the window (level=, tolerance=) or "
+            "choose it anew; certificate.lost_mass has the numbers.",
             TruncationWarning,
             stacklevel=4,
         )

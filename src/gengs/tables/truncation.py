@@ -142,6 +142,8 @@ def _window_between(law: PMF, low: int | None, high: int | None) -> Window:
 
 def _integer(name: str, value: object) -> int:
     try:
-        return operator.index(value)  # type: ignore[arg-type]
+        if not isinstance(value, bool):
+            return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise ValueError(f"truncate expects an integer `{name}`, but got {value!r}.") from None
+        pass
+    raise ValueError(f"truncate expects an integer `{name}`, but got {value!r}.")

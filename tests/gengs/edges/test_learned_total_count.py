@@ -8,7 +8,15 @@ import torch
 from agreement import ask, complaint
 from reference import negative_binomial
 from settings import draw
-from torch.distributions import Independent, NegativeBinomial
+from torch.distributions import (
+    AffineTransform,
+    Binomial,
+    Categorical,
+    Independent,
+    MixtureSameFamily,
+    NegativeBinomial,
+    TransformedDistribution,
+)
 from watching import Largest
 
 import gengs
@@ -76,3 +84,49 @@ def test_no_table_is_made(how, learned):
         value.sum().backward()
     assert watch.elements <= 4 * 300, watch.shape
     assert all(given[name].grad is not None and given[name].grad.any() for name in learned)
+
+
+def mixture(total):
+    parts = Binomial(total, torch.tensor([0.4, 0.5], dtype=torch.float64))
+    return MixtureSameFamily(Categorical(logits=torch.zeros(2, dtype=torch.float64)), parts)
+
+
+def shifted(total):
+    parts = Binomial(total, torch.tensor([0.4, 0.5], dtype=torch.float64))
+    return TransformedDistribution(parts, [AffineTransform(1.0, 1.0)])
+
+
+@pytest.mark.parametrize("build", [mixture, shifted])
+@pytest.mark.parametrize(
+    "estimator",
+    [gengs.Exact(), gengs.RLOO(4), gengs.UnOrd(2), gengs.GenGS(0.5), gengs.MidCDF(debias=1)],
+    ids=repr,
+)
+def test_trials_inside_of_others_are_refused(build, estimator):
+    """As those of a binomial itself: the log-PMF has another derivative in them."""
+    total = torch.tensor([3.0, 3.0], dtype=torch.float64, requires_grad=True)
+    with pytest.raises(TypeError, match="total_count"):
+        estimator.expect(lambda z: (z - 1.3) ** 2, build(total))
+
+
+def test_the_draw_of_a_mixture_of_binomials_moves_with_their_trials():
+    total = torch.full((MANY * 8, 2), 3.0, dtype=torch.float64, requires_grad=True)
+    weights = torch.zeros(MANY * 8, 2, dtype=torch.float64)
+    parts = Binomial(total, torch.tensor([0.4, 0.5], dtype=torch.float64))
+    torch.manual_seed(0)
+    z = gengs.rsample(MixtureSameFamily(Categorical(logits=weights), parts))
+    (z - 1.3).square().sum().backward()
+    error = total.grad.std(0) / (MANY * 8) ** 0.5
+    assert ((total.grad.mean(0) - torch.tensor([0.08, 0.225])).abs() < 5.5 * error).all()
+
+
+@pytest.mark.parametrize("cut", [lambda q: gengs.truncate(q, 8), gengs.truncate])
+def test_a_table_has_no_gradient_in_trials(cut):
+    total = torch.tensor(3.0, requires_grad=True)
+    q = Binomial(total, torch.tensor(0.4))
+    with pytest.raises(TypeError, match="total_count"):
+        cut(q)
+    with pytest.raises(TypeError, match="total_count"):
+        gengs.gumbel_relax(q, 0.5)
+    with torch.no_grad():
+        assert cut(q).probs.sum().item() == pytest.approx(1.0)

@@ -1,0 +1,81 @@
+r"""How an estimate carries its gradient: as the derivative of a surrogate.
+
+.. math:: \text{value} + (G - \mathrm{sg}(G)), \qquad \mathrm{sg} = \text{stop gradient}
+
+The surrogate :math:`G` holds draws and costs fixed. So its derivative estimates a gradient, and the
+derivative of that nothing: of the score function it is often exactly 0. To ask for it raises.
+"""
+
+__all__ = ["attach", "second_derivatives_of_surrogates"]
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..numerics.autograd_function import AutogradFunction
+from ..numerics.once_differentiable import OnceDifferentiable
+from ..numerics.tracing import inside_nested_jvp, is_traced
+
+_allowed = ContextVar("_allowed", default=False)
+_NOT_TWICE = (
+    "the gradient of this estimator is an estimate that has no second derivative; Exact() has one, "
+    "and so has GenGS() of its relaxed cost, and MidCDF() of counts and one-hot vectors."
+)
+
+
+def attach(value: Tensor, surrogate: Tensor, made_of: Tensor | None = None) -> Tensor:
+    """``value`` with the gradient of ``surrogate`` added to its own.
+
+    Args:
+        value: The value, which may have a gradient of its own.
+        surrogate: What has the gradient.
+        made_of: What ``surrogate`` gets its gradient from, if that is smaller: it is kept.
+    """
+    if is_traced() or _allowed.get():  # torch.compile refuses second derivatives itself
+        return value + (surrogate - surrogate.detach())
+    if inside_nested_jvp():
+        raise RuntimeError(_NOT_TWICE)
+    wide = torch.promote_types(value.dtype, surrogate.dtype)
+    made_of = surrogate if made_of is None else made_of
+    parts = torch.broadcast_tensors(value.to(wide), surrogate.to(wide))
+    attached: Tensor = _Attach.apply(*parts, made_of)
+    return attached
+
+
+@contextmanager
+def second_derivatives_of_surrogates() -> Iterator[None]:
+    """Let estimates made here be differentiated twice, by who only tunes its variance so."""
+    before = _allowed.set(True)
+    try:
+        yield
+    finally:
+        _allowed.reset(before)
+
+
+class _Attach(AutogradFunction):
+    @staticmethod
+    def forward(value: Tensor, surrogate: Tensor, made_of: Tensor) -> Tensor:
+        return value + (surrogate - surrogate)  # NaN if that is NaN or infinite
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[2])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        (made_of,) = ctx.saved_tensors
+        if not torch.is_grad_enabled() or not made_of.requires_grad:
+            return grad, grad, None
+        return grad, OnceDifferentiable.apply(grad, _NOT_TWICE, grad, made_of), None
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
+        value, surrogate, _ = tangents
+        if surrogate is None:
+            return value  # type: ignore[return-value]
+        once: Tensor = OnceDifferentiable.apply(surrogate, _NOT_TWICE, surrogate)
+        return once if value is None else value + once

@@ -1,0 +1,96 @@
+"""A second derivative is right, or an error: never the derivative of a surrogate, in silence."""
+
+from functools import partial
+
+import pytest
+import torch
+from settings import SETTINGS
+from torch.distributions import Independent, OneHotCategorical, Poisson
+
+import gengs
+from gengs import Finite
+
+DOUBLE = torch.float64
+TWICE = {"Exact", "GenGS", "IGR", "ArrivalTimes"}
+"""Whose second derivative is that of what they estimate: a sum, or a relaxed cost."""
+
+
+def expectation(name, theta):
+    """Of a cost with a parameter of its own, under a cut law."""
+    estimator = SETTINGS[name].make()
+    if name == "ArrivalTimes":
+        q = Poisson(theta.exp().expand(3))
+    else:
+        q = Finite(torch.arange(4.0, dtype=DOUBLE), logits=theta * torch.arange(4.0).expand(3, 4))
+    return lambda own: estimator.expect(lambda z: (z - own).square().sum(-1), Independent(q, 1))
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_an_estimate_is_not_differentiated_twice(name):
+    theta = torch.tensor(0.3, dtype=DOUBLE, requires_grad=True)
+    own = torch.tensor(0.4, dtype=DOUBLE, requires_grad=True)
+    value = expectation(name, theta)(own)
+    slopes = torch.autograd.grad(value, (theta, own), create_graph=True)
+    if name in TWICE:
+        assert torch.autograd.grad(slopes[0], theta)[0].isfinite()
+        return
+    with pytest.raises(RuntimeError, match=r"second derivative|no derivative of its own|index"):
+        torch.autograd.grad(slopes[0], theta, retain_graph=True)
+    if name != "VIMCO":  # the cost's own part is right: of three squares it is 6
+        (second,) = torch.autograd.grad(slopes[1], own)
+        assert second.item() == pytest.approx(6.0)
+
+
+# forward mode of lgamma is a decomposition that torch compiles the old way
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
+@pytest.mark.parametrize("name", ["REINFORCE", "RLOO", "StraightThroughMean", "FiniteDifference"])
+def test_forward_mode_has_the_same_gradient_and_no_second_one(name):
+    def value(theta):
+        torch.manual_seed(0)
+        return expectation(name, theta)(0.4)
+
+    forward = partial(torch.func.jacfwd, randomness="same")
+    start = torch.tensor(0.3, dtype=DOUBLE)
+    once = forward(value)(start)
+    torch.testing.assert_close(once, torch.func.grad(value)(start), rtol=1e-5, atol=0.0)
+    for outer in (forward, torch.func.jacrev):
+        for inner in (forward, torch.func.grad):
+            with pytest.raises(RuntimeError, match=r"second derivative|forward AD|forward mode"):
+                outer(inner(value))(start)
+
+
+@pytest.mark.parametrize("kind", [gengs.OneHot, OneHotCategorical])
+def test_second_derivatives_of_one_hot_draws_are_exact_for_quadratics(kind):
+    """Through all categories: the derivative of E[f'(z) dz/dθ], taken by the same rule."""
+    matrix = torch.tensor([[1.0, 0.5, -0.2], [0.5, 2.0, 0.3], [-0.2, 0.3, -1.0]], dtype=DOUBLE)
+
+    def cost(z):
+        return torch.einsum("...i,ij,...j->...", z, matrix, z) + z @ matrix[0]
+
+    def second(value):
+        (first,) = torch.autograd.grad(value, theta, create_graph=True)
+        return torch.autograd.grad(first[0] + 2 * first[1], theta, retain_graph=True)[0]
+
+    theta = torch.tensor([0.3, -0.4, 1.0], dtype=DOUBLE, requires_grad=True)
+    eye = torch.eye(3, dtype=DOUBLE)
+    z = gengs.law_of(kind(logits=theta)).attach(eye)
+    assert torch.equal(z.detach(), eye)
+    p = theta.softmax(-1)
+    found = second((p.detach() * cost(z)).sum())
+    torch.testing.assert_close(found, second((p * cost(eye)).sum()), rtol=1e-10, atol=1e-10)
+
+
+def test_a_linear_cost_has_its_whole_second_derivative_at_any_weight():
+    theta = torch.tensor([0.3, -0.4, 1.0], dtype=DOUBLE, requires_grad=True)
+    slope = torch.tensor([1.0, -2.0, 0.5], dtype=DOUBLE)
+    p = theta.softmax(-1)
+    (exact,) = torch.autograd.grad(p @ slope, theta, create_graph=True)
+    wanted = torch.autograd.grad(exact[0], theta, retain_graph=True)[0]
+    many = 200_000
+    logits = theta.detach().expand(many, 3).clone().requires_grad_()
+    torch.manual_seed(0)
+    z = gengs.rsample(gengs.OneHot(logits), weight=0.2)
+    (first,) = torch.autograd.grad((z @ slope).sum(), logits, create_graph=True)
+    found = torch.autograd.grad(first[:, 0].sum(), logits)[0]
+    error = found.std(0) / many**0.5  # false-alarm rate 1e-6
+    assert ((found.mean(0) - wanted).abs() < 5.2 * error).all()
