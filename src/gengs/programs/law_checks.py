@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
-from torch.distributions import Binomial, Distribution, Independent, Transform
+from torch.distributions import Binomial, Distribution, Independent
 
-from ..numerics.tracing import inside_transform, inside_vmap
+from ..numerics.tracing import inside_transform, inside_vmap, parameters_of
 from .sample_site import Site
 
 _POSITIVE = ("rate", "total_count", "concentration", "concentration0", "concentration1")
@@ -86,13 +86,7 @@ def require_reverse_mode() -> None:
 
 def depends_on_parameters(law: Any) -> bool:
     """Whether anything that the law is made of requires a gradient."""
-    for part in vars(law).values():
-        for one in part if isinstance(part, list) else (part,):  # transforms are in a list
-            if isinstance(one, Tensor) and one.requires_grad:
-                return True
-            if isinstance(one, Distribution | Transform) and depends_on_parameters(one):
-                return True
-    return False
+    return any(tensor.requires_grad for tensor in parameters_of(law))
 
 
 def is_continuous(law: Distribution) -> bool:
