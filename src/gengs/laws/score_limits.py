@@ -7,7 +7,7 @@ holds where the values that a draw can take stand still. A number of trials, an 
 them, and :math:`\nabla \log p` does not see it: that part would be missing, without an error.
 """
 
-__all__ = ["require_score"]
+__all__ = ["missing_score"]
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,23 +20,23 @@ from ..numerics.tracing import inspectable, parameters_of, tensors_of
 from .law import base_of, law_of
 
 
-def require_score(
-    q: Any, owner: str, learned: Callable[[Tensor], bool] = lambda t: t.requires_grad
-) -> None:
-    """Raise a ``TypeError`` where the score lacks the derivative in a parameter with a gradient.
+def missing_score(
+    q: Any, learned: Callable[[Tensor], bool] = lambda t: t.requires_grad
+) -> str | None:
+    """Why the score lacks the derivative in a parameter with a gradient; ``None`` if it does not.
 
     Args:
         q: The distribution.
-        owner: What the error begins with: the estimator, or the line of the draw.
         learned: Whether a tensor carries a gradient that matters.
     """
     q = base_of(q)
     for what, remedy, tensors in _moving_values(q):
         if any(map(learned, tensors)):
-            raise TypeError(
-                f"{owner}: the score of {type(q).__name__} has no derivative in {what} "
-                f"a gradient here: a log-probability does not tell how values move; {remedy}."
+            return (
+                f"the score of {type(q).__name__} has no derivative in {what} a gradient here: a "
+                f"log-probability does not tell how values move; {remedy}."
             )
+    return None
 
 
 def _moving_values(q: Distribution) -> Iterator[tuple[str, str, list[Tensor]]]:
@@ -54,7 +54,7 @@ def _moving_values(q: Distribution) -> Iterator[tuple[str, str, list[Tensor]]]:
             remedy = "draw the parts one after the other"
             yield "the atoms of its parts, which carry", remedy, [atoms]
     ends = [end for part in parts for end in _ends(part)]
-    tensors = [end for end in ends if isinstance(end, Tensor) and _is_finite(end)]
+    tensors = [end for end in ends if isinstance(end, Tensor) and _may_move(end)]
     yield "the ends of its support, which carry", "draw by rsample(), or by the path", tensors
 
 
@@ -95,5 +95,5 @@ def _scaled(end: Any, scale: Any) -> Any:
     return end if known and not torch.as_tensor(end).any() else end * scale
 
 
-def _is_finite(end: Tensor) -> bool:
-    return not inspectable(end) or bool(end.isfinite().any())
+def _may_move(end: Tensor) -> bool:
+    return end.requires_grad and (not inspectable(end) or bool(end.isfinite().any()))

@@ -42,7 +42,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from ..estimators.checked_cost import nodes_behind
-from ..laws.score_limits import require_score
+from ..laws.score_limits import missing_score
 from .block_stack import quiet
 from .credit import Credit, evaluate
 from .fitted_score import FittedScore
@@ -180,8 +180,9 @@ def _require_score(program: Program, site: Site) -> None:
     if site.drawn_from is None and site.log_prob is None:
         raise TypeError(f"{site.place}: {site.law} has no log-probability that is known here.")
     law = base_of(site.drawn_from)
-    if isinstance(law, Distribution):
-        require_score(law, site.place, partial(_is_learned, program))
+    known = isinstance(law, Distribution)
+    if known and (why := missing_score(law, partial(_is_learned, program))) is not None:
+        raise TypeError(f"{site.place}: {why}")
 
 
 def _is_learned(program: Program, tensor: Tensor) -> bool:

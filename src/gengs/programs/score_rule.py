@@ -27,7 +27,7 @@ from torch import Tensor
 
 from ..estimators import RLOO, BoundaryWarning
 from ..estimators.checked_cost import graph_of
-from ..laws.score_limits import require_score
+from ..laws.score_limits import missing_score
 from ..numerics.tracing import tensors_of
 from .block_stack import outermost
 from .fitted_score import FittedScore
@@ -57,7 +57,8 @@ class ScoreRule:
         with torch.no_grad():
             z = plain()
         base = base_of(law)
-        require_score(base, site.place)
+        if (why := missing_score(base)) is not None:
+            raise TypeError(f"{site.place}: {why}")
         self.mark(site)
         outermost().keep(site, law, z.clone())  # the program may change its draw in place
         return values_of(base, z)
