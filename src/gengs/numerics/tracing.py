@@ -17,6 +17,7 @@ __all__ = [
     "is_eager",
     "is_traced",
     "not_finite",
+    "parameters_of",
     "product",
     "require_finite",
     "require_memory",
@@ -33,7 +34,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
-from torch.distributions import Distribution
+from torch.distributions import Distribution, Transform
 from torch.types import _size
 
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
@@ -75,6 +76,20 @@ def tensors_of(law: Distribution) -> Iterator[tuple[Distribution, str, Tensor]]:
             yield law, name, value
         elif isinstance(value, Distribution):
             yield from tensors_of(value)
+
+
+def parameters_of(law: object) -> Iterator[Tensor]:
+    """The tensors that a distribution or a transform is made of, whatever holds them."""
+    seen, todo = {id(law)}, list(vars(law).values())
+    while todo:
+        part = todo.pop()
+        if isinstance(part, Tensor):
+            yield part
+        elif isinstance(part, list):  # of transforms
+            todo += part
+        elif isinstance(part, Distribution | Transform) and id(part) not in seen:
+            seen.add(id(part))  # a transform and its inverse have each other
+            todo += vars(part).values()
 
 
 def inspectable(*tensors: Tensor) -> bool:

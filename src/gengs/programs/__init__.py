@@ -20,7 +20,7 @@ __all__ = [
 #   rand() < p           noise, uniform_draws, thresholds
 #   Integers and masks   surrogates, lookups, class_losses, drawn_log_prob, picks
 #   The score            credit, replicate_dims; fitted_score, increments, features, regression
-#   What goes missing    cut_operations, cut_report, lost_parameters, unseen_draws
+#   What goes missing    cut_operations, cut_report, lost_parameters, unseen_draws, forgotten_score
 #   Or comes twice       gradients_by_hand
 #   About distributions  known_laws, law_checks;  about tensors  in_place
 

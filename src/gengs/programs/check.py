@@ -33,21 +33,22 @@ __all__ = ["Check", "check_path", "is_freed"]
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.distributions import Binomial
+from torch.distributions import Distribution
 
 from ..estimators.checked_cost import nodes_behind
+from ..laws.score_limits import missing_score
 from .block_stack import quiet
 from .credit import Credit, evaluate
 from .fitted_score import FittedScore
 from .law_checks import base_of
 from .program_warnings import missing, why_biased
 from .sample_site import Site
-from .score_rule import require_score
 
 if TYPE_CHECKING:
     from .program import Program
@@ -179,12 +180,17 @@ def _require_score(program: Program, site: Site) -> None:
     if site.drawn_from is None and site.log_prob is None:
         raise TypeError(f"{site.place}: {site.law} has no log-probability that is known here.")
     law = base_of(site.drawn_from)
-    if not isinstance(law, Binomial):
-        require_score(law, site)
-    elif law.total_count.grad_fn is not None or law.total_count.requires_grad:
-        behind = nodes_behind([law.total_count.grad_fn], program.report.draws())
-        if law.total_count.is_leaf or any(hasattr(node, "variable") for node in behind):
-            require_score(law, site)
+    known = isinstance(law, Distribution)
+    if known and (why := missing_score(law, partial(_is_learned, program))) is not None:
+        raise TypeError(f"{site.place}: {why}")
+
+
+def _is_learned(program: Program, tensor: Tensor) -> bool:
+    """Whether a tensor depends on a parameter other than by draws, whose path is shut."""
+    if tensor.grad_fn is None:
+        return tensor.requires_grad
+    behind = nodes_behind([tensor.grad_fn], program.report.draws())
+    return any(hasattr(node, "variable") for node in behind)
 
 
 def _leaves(tensors: Sequence[Tensor]) -> list[Tensor]:

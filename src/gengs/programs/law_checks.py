@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
-from torch.distributions import Binomial, Distribution, Independent, Transform
+from torch.distributions import Binomial, Distribution, Independent, constraints
 
-from ..numerics.tracing import inside_transform, inside_vmap
+from ..numerics.tracing import inside_transform, inside_vmap, parameters_of
 from .sample_site import Site
 
 _POSITIVE = ("rate", "total_count", "concentration", "concentration0", "concentration1")
@@ -47,7 +47,9 @@ def require_domain(law: Any, site: Site, relaxed: bool, known: dict[Any, bool]) 
         if key is None or (sure := known.get(key)) is None:
             ends = value.aminmax()  # NaN if there is one
             low, high = map(float, ends) if value.is_cpu else torch.stack(ends).tolist()
-            if not (low >= 0 and high <= top and high < math.inf):
+            if not (low >= 0 and high <= top and high < math.inf) and not _may_be_negative(
+                law, name
+            ):
                 wrong = value[~((value >= 0) & (value <= top) & (value < math.inf))]
                 raise ValueError(
                     f"{site.place}: {site.law} expects `{name}` of at least 0"
@@ -62,6 +64,12 @@ def require_domain(law: Any, site: Site, relaxed: bool, known: dict[Any, bool]) 
             f"{site.place}: {site.law} expects a whole number of trials, but got a relaxed draw; "
             "take a rule whose draws are whole: MidCDF(), GenGS(..., hard=True), ReinMax()."
         )
+
+
+def _may_be_negative(law: Any, name: str) -> bool:
+    """Whether a parameter of this name is another thing here: the shape of a tail, for one."""
+    known = getattr(type(law), "arg_constraints", None)
+    return isinstance(known, dict) and known.get(name) is constraints.real
 
 
 def require_reverse_mode() -> None:
@@ -86,13 +94,7 @@ def require_reverse_mode() -> None:
 
 def depends_on_parameters(law: Any) -> bool:
     """Whether anything that the law is made of requires a gradient."""
-    for part in vars(law).values():
-        for one in part if isinstance(part, list) else (part,):  # transforms are in a list
-            if isinstance(one, Tensor) and one.requires_grad:
-                return True
-            if isinstance(one, Distribution | Transform) and depends_on_parameters(one):
-                return True
-    return False
+    return any(tensor.requires_grad for tensor in parameters_of(law))
 
 
 def is_continuous(law: Distribution) -> bool:

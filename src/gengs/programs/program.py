@@ -37,6 +37,7 @@ References:
 
 __all__ = ["Program", "differentiable"]
 
+import weakref
 from typing import Any
 
 import torch
@@ -48,6 +49,7 @@ from .block_stack import quiet
 from .check import Check, check_path, is_freed
 from .credit import Credit
 from .fitted_score import FittedScore
+from .forgotten_score import warn_if_forgotten
 from .program_warnings import require_draws, warn_of
 from .replicate_dims import require_replicates
 from .rules import Rules
@@ -74,8 +76,14 @@ class Program(Block):
         if check and any(rule.scored or not rule.exact for rule in self.rules):
             raise TypeError("differentiable(check=True) checks the path: leave `by` out.")
         self.dim = dim
-        self._said = False
+        self._said = self._asked = False
         self._credits: dict[Any, Credit] = {}
+        self._forgotten: weakref.finalize[Any, Any] | None = None
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        if error[0] is None and not self._around and not self._asked:
+            self._forgotten = warn_if_forgotten(self)
 
     # ------------------------------------------------------------------------- costs and loss
 
@@ -95,8 +103,7 @@ class Program(Block):
         Args:
             cost: What the program cost in the end; may be left out where :meth:`cost` was called.
         """
-        self._require_outermost("loss")
-        require_draws(self, "loss")
+        self._ask("loss")
         if cost is None and not self.costs:
             raise ValueError("program.loss expects a cost, as program.cost was never called.")
         if cost is not None:
@@ -119,8 +126,7 @@ class Program(Block):
         Args:
             x: Replicates first (or in the dimension ``dim`` of the block), of any shape.
         """
-        self._require_outermost("mean")
-        require_draws(self, "mean")
+        self._ask("mean")
         if not isinstance(x, Tensor) or not x.dim():
             raise ValueError("program.mean expects a tensor whose first dimension is replicates.")
         which = self.dim if self.dim is not None and -x.dim() <= self.dim < x.dim() else 0
@@ -140,8 +146,7 @@ class Program(Block):
         Args:
             cost: One number per replicate, at least twenty of them.
         """
-        self._require_outermost("check")
-        require_draws(self, "check")
+        self._ask("check")
         if any(rule.scored or not rule.exact for rule in self.rules):
             raise TypeError(
                 "program.check compares the path with the score: open the block without `by`."
@@ -192,6 +197,14 @@ class Program(Block):
             self._said = True
             warn_of(self, cost)
         self.report.after_backward(value, self._sites)
+
+    def _ask(self, name: str) -> None:
+        """The gradient of the draws is asked for, by the method of this name."""
+        self._require_outermost(name)
+        self._asked = True
+        if self._forgotten is not None:
+            self._forgotten.detach()
+        require_draws(self, name)
 
     def _require_outermost(self, name: str) -> None:
         if self._around:

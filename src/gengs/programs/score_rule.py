@@ -17,17 +17,17 @@ boundary: a rate ``theta * infected`` stays 0 where nobody is infected, whatever
 
 from __future__ import annotations
 
-__all__ = ["ScoreRule", "require_score", "warn_boundary"]
+__all__ = ["ScoreRule", "warn_boundary"]
 
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Binomial, TransformedDistribution
 
 from ..estimators import RLOO, BoundaryWarning
 from ..estimators.checked_cost import graph_of
+from ..laws.score_limits import missing_score
 from ..numerics.tracing import tensors_of
 from .block_stack import outermost
 from .fitted_score import FittedScore
@@ -57,7 +57,8 @@ class ScoreRule:
         with torch.no_grad():
             z = plain()
         base = base_of(law)
-        require_score(base, site)
+        if (why := missing_score(base)) is not None:
+            raise TypeError(f"{site.place}: {why}")
         self.mark(site)
         outermost().keep(site, law, z.clone())  # the program may change its draw in place
         return values_of(base, z)
@@ -65,30 +66,6 @@ class ScoreRule:
     def mark(self, site: Site) -> None:
         """The site's gradient is that of this rule."""
         site.scored, site.baseline, site.fitted = True, self.baseline, self.fitted
-
-
-def require_score(law: Any, site: Site) -> None:
-    """Raise a ``TypeError`` where the score lacks the derivative in a parameter with a gradient."""
-    if isinstance(law, Binomial) and law.total_count.requires_grad:
-        raise TypeError(
-            f"{site.place}: the score of a Binomial has no derivative in `total_count`, which "
-            "carries a gradient here; make the draws that it comes from by the same rule."
-        )
-    transforms = law.transforms if isinstance(law, TransformedDistribution) else ()
-    if transforms and not law.has_rsample and any(map(depends_on_parameters, transforms)):
-        raise TypeError(
-            f"{site.place}: the score of {site.law} has no derivative in its transforms, which "
-            "carry a gradient here: they move its values; apply them to the draw instead."
-        )
-    if any(
-        name == "atoms" and t.requires_grad
-        for owner, name, t in tensors_of(law)
-        if owner is not law
-    ):
-        raise TypeError(
-            f"{site.place}: the score of {site.law} has no derivative in the atoms of its parts, "
-            "which carry a gradient here; draw the parts one after the other."
-        )
 
 
 def _edge(site: Site) -> Tensor | None:

@@ -83,6 +83,7 @@ def test_what_is_fitted_to_a_half_does_not_know_its_costs():
     t = torch.tensor(T, dtype=torch.float64, requires_grad=True)
     with differentiable(by=FittedScore(memory=0.0)) as program:
         cost = stepped(t, n)
+    program.loss(cost)
     increments = program._credit(n)._increments
     other = cost.detach() + 100.0 * (torch.arange(n) == 6)
     one, two = (increments.fit([c]) for c in (cost.detach(), other))
