@@ -1,5 +1,6 @@
 """The command line, run as people run it: in a process of its own."""
 
+import contextlib
 import errno
 import json
 import subprocess
@@ -101,6 +102,15 @@ def test_topics_alone_is_no_command(capsys):
     assert main(["topics", "--corpus", "20news"]) == 2
     said = capsys.readouterr().err
     assert "topics fit" in said and "gengs nvpdef" in said and said.count("\n") == 1
+
+
+def test_the_help_of_measure_has_every_distribution(capsys):
+    assert main(["measure", "--law", "nonsense(1)"]) == 2
+    names = capsys.readouterr().err.split("The distributions are: ")[1].rstrip(".\n").split(", ")
+    with contextlib.suppress(SystemExit):
+        main(["measure", "--help"])
+    said = capsys.readouterr().out
+    assert len(names) > 5 and [name for name in names if f"{name}(" not in said] == []
 
 
 @pytest.mark.parametrize("name", ["vae", "nvpdef", "measure", "synthetic"])

@@ -40,8 +40,9 @@ from torch import Tensor
 from torch.distributions import Distribution, Independent
 
 from ..estimators.base import Cost, Estimator, positive_integer
-from ..estimators.checked_cost import leads_to
+from ..estimators.checked_cost import CheckedCost, leads_to
 from ..estimators.exact import Exact
+from ..estimators.factors import Factors
 from ..estimators.reinforce import RLOO
 from ..laws.law import law_of
 from .quality import draws_shown
@@ -83,6 +84,7 @@ def measure(
     positive_integer("measure", "gradients", gradients, least=2)
     measured = [estimators] if isinstance(estimators, Estimator) else list(estimators)
     with torch.random.fork_rng(devices=[]):
+        _check_cost(cost, q)
         torch.manual_seed(seed)
         if exact is None:
             exact, source = _exact_gradient(cost, q)
@@ -133,6 +135,13 @@ def independent_gradients(
             )
         rows.append(copies.gradients(value))
     return torch.cat(rows).double()
+
+
+def _check_cost(cost: Cost, q: Distribution) -> None:
+    """Two draws: a wrong cost is told before an estimator that nobody passed would blame it."""
+    factors = Factors(q, "measure")
+    CheckedCost(cost, factors)(factors.sample(2))
+    factors.run_checks()
 
 
 def _exact_gradient(cost: Cost, q: Distribution) -> tuple[Tensor, str]:

@@ -40,7 +40,8 @@ class Measure:
 
     law: str = "poisson(3)"
     """The distribution, such as poisson(3), binomial(20, 0.3), negative-binomial(3, 0.5),
-    geometric(0.25), bernoulli(0.4), skellam(3, 1), subset(10, 3), ranking(10)."""
+    geometric(0.25), bernoulli(0.4), categorical([0.2, 0.3, 0.5]), skellam(3, 1), subset(10, 3),
+    ranking(10)."""
     level: int | None = None
     """Truncate the distribution to this many atoms, so that estimators see a table."""
     cost: CostName = "quadratic"

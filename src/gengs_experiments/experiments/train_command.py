@@ -9,6 +9,7 @@ __all__ = ["TrainCommand", "Vae"]
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,10 @@ class TrainCommand(ABC):
     def build(self, data: Any) -> tuple[Task, Training]:
         """The model and how it is trained on the data."""
 
+    def remark(self, values: Mapping[str, Any], data: Any) -> str:
+        """What is wrong with the last evaluation, or nothing."""
+        return str(self.config.remark(values))
+
     @without_subnormals()
     def run(self) -> list[dict[str, Any]]:
         """Train, record, and print the last evaluation."""
@@ -48,17 +53,22 @@ class TrainCommand(ABC):
         self.config.check()
         if self.machine.progress and _is_first():
             say(f"training in {self.out}")  # before what takes seconds to be imported
+        from ..runs.diagnosis import NonFiniteError, diverged
         from ..runs.training import train
 
-        task, training = self.build(self.config.load(self.data_dir))
-        seed = self.config.seed
-        records = train(task, self.out, self.config, training, self.machine, seed=seed)
+        data = self.config.load(self.data_dir)
+        task, training = self.build(data)
+        seed, rate = self.config.seed, self.config.learning_rate
+        try:
+            records = train(task, self.out, self.config, training, self.machine, seed=seed)
+        except NonFiniteError as error:
+            raise NonFiniteError(f"{error} If {diverged(rate)}") from error
         evaluations = [record for record in records if record["kind"] == "evaluation"]
         if evaluations:
             shown = {k: v for k, v in evaluations[-1].items() if k not in ("kind", "step")}
             say("  ".join(f"{name} {value:.5g}" for name, value in shown.items()))
             say(f"records: {self.out / 'records.jsonl'}")
-            if remark := self.config.remark(shown):
+            if remark := self.remark(shown, data):
                 say(remark)
         return records
 
@@ -83,3 +93,11 @@ class Vae(TrainCommand):
                 f"{len(data.test):,} held out to test on"
             )
         return build(self.config, data)
+
+    def remark(self, values: Mapping[str, Any], data: Any) -> str:
+        from ..runs.diagnosis import diverged
+        from .vae import is_worse_than_untrained
+
+        if is_worse_than_untrained(self.config, data, values["nelbo_test"]):
+            return f"worse than an untrained model; {diverged(self.config.learning_rate)}"
+        return super().remark(values, data)

@@ -14,8 +14,9 @@ nll_test        the importance-sampled negative log-likelihood (at the end, wher
 ==============  ===================================================================================
 """
 
-__all__ = ["PAPER_LEVELS", "build"]
+__all__ = ["PAPER_LEVELS", "build", "is_worse_than_untrained"]
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -86,6 +87,19 @@ def build(config: VaeConfig, images: ImageSet) -> tuple[Task, Training]:
     return task, Training(
         steps=steps, clip=config.clip, record_every=len(batches), evaluate_every=every
     )
+
+
+def is_worse_than_untrained(config: VaeConfig, images: ImageSet, nelbo: float) -> bool:
+    """Whether the negative ELBO is NaN, or twice what it was before the first step.
+
+    The untrained model is built only where tossing a coin for each pixel would be better.
+    """
+    if nelbo < images.pixels * math.log(2):
+        return False
+    model: Any = build(config, images)[0].modules["model"].eval()
+    pixels = _some(config, images, "test", config.evaluation_images)
+    with torch.no_grad():
+        return not nelbo < 2 * model.negative_elbo(pixels).mean()
 
 
 @dataclass(frozen=True)

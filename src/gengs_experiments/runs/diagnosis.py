@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["NonFiniteError", "bad_gradient", "bad_tensor"]
+__all__ = ["NonFiniteError", "bad_gradient", "bad_tensor", "diverged"]
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 class NonFiniteError(FloatingPointError):
     """The training met NaN or infinity and stopped."""
+
+
+def diverged(learning_rate: float) -> str:
+    """What a command says of training that diverged."""
+    advice = f"choose a smaller --learning-rate than {learning_rate:g} and another folder."
+    return f"training diverged: {advice}"
 
 
 def bad_gradient(task: Task) -> str:

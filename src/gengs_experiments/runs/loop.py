@@ -253,5 +253,4 @@ class Loop:
         kept = f"the checkpoint of step {self.saved} is kept"
         if self.saved is None:
             kept = "there is no checkpoint yet"
-        hint = "; a smaller learning rate may help" if culprit.startswith("the parameter") else ""
-        return NonFiniteError(f"stopped in step {self.step + 1}: {culprit}; {kept}{hint}.")
+        return NonFiniteError(f"stopped in step {self.step + 1}: {culprit}; {kept}.")

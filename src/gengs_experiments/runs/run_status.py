@@ -86,7 +86,7 @@ def inspect_run(
     try:
         manifest = read_manifest(folder)
     except ValueError as problem:
-        return RunStatus("damaged", f"cannot be told apart from others ({problem})")
+        return RunStatus("damaged", f"cannot be read: {problem}")
     if ended and not has_records(folder):
         reason = "is finished, but its records.jsonl is missing or empty"
         return RunStatus("damaged", reason, manifest)

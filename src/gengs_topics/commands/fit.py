@@ -20,6 +20,7 @@ import numpy as np
 
 from gengs_experiments.data.batches import Batches
 from gengs_experiments.runs.atomic import write_atomically
+from gengs_experiments.runs.diagnosis import diverged
 from gengs_experiments.runs.json_lines import dumps
 from gengs_experiments.runs.machine import without_subnormals
 from gengs_experiments.runs.manifest import command as command_line
@@ -83,10 +84,7 @@ def fit(command: TopicsFit) -> None:
         try:
             records = train(task, place, config, training, machine, seed=seed, experiment=kind)
         except FloatingPointError as error:
-            raise FloatingPointError(
-                "training diverged: choose a smaller --learning-rate than "
-                f"{config.learning_rate:g} and another folder."
-            ) from error
+            raise FloatingPointError(diverged(config.learning_rate)) from error
         held_out = _split(config, corpus)[1]
         finish(model, records, corpus, held_out)
         say("writing the documents' topics")
@@ -105,11 +103,8 @@ def fit(command: TopicsFit) -> None:
         save_model(out / "model", model, text)
     last = [record for record in records if record["kind"] == "evaluation"][-1]
     if not last.get("perplexity_test", 0) < _ABSURD * corpus.words:
-        warnings.warn(
-            "the model predicts held-out documents worse than chance, as training has diverged: "
-            f"choose a smaller --learning-rate than {config.learning_rate:g} and another folder.",
-            stacklevel=2,
-        )
+        worse = "the model predicts held-out documents worse than chance"
+        warnings.warn(f"{worse}; {diverged(config.learning_rate)}", stacklevel=2)
     said = f"NPMI {last['npmi']:.4g}, diversity {last['diversity']:.4g}"
     if "perplexity_test" in last:
         of_some = f"of {len(held_out):,} document{'s' * (len(held_out) != 1)}"

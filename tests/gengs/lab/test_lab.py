@@ -211,3 +211,17 @@ def test_bad_input():
             measure(quadratic, Poisson(rate), [gengs.MidCDF()], gradients=few)
     with pytest.raises(ValueError, match="1 entries"):
         measure(quadratic, Poisson(rate), [gengs.MidCDF()], exact=torch.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("cost", "sentence"),
+    [
+        (lambda z: quadratic(z).mean(), "^measure: `cost` must return one number per draw"),
+        (lambda z: 3.0, "^measure: `cost` must return a tensor"),
+        (lambda z: z / 0, "^measure: `cost` returned NaN or infinity"),
+    ],
+)
+def test_a_wrong_cost_is_no_fault_of_an_estimator_that_was_not_passed(cost, sentence):
+    rate = torch.tensor([3.0, 4.0], requires_grad=True)
+    with pytest.raises((ValueError, TypeError, FloatingPointError), match=sentence):
+        measure(cost, Poisson(rate), [gengs.MidCDF()], gradients=100)

@@ -155,4 +155,26 @@ def test_a_folder_in_which_nothing_began_can_be_used_again(tmp_path, capsys):
            "--network", "64-32", "--latents", "4", "--no-progress"]  # fmt: skip
     assert main([*run, "--estimator", "Exact", "--latents", "40"]) != 0  # too many values
     assert main([*run, "--learning-rate", "1e39"]) == 1
-    assert "a smaller learning rate may help" in capsys.readouterr().err
+    assert "choose a smaller --learning-rate than 1e+39" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("learning_rate", "epochs", "code"),
+    [("1e9", "1", 0), ("1e9", "2", 1), ("30", "4", 0)],  # finite, not finite, stuck far above
+)
+def test_training_that_diverged_is_told(tmp_path, capsys, learning_rate, epochs, code):
+    settings = ["--images", "100", "--learning-rate", learning_rate, "--epochs", epochs]
+    assert here(tmp_path / "run", *settings) == code
+    said = "".join(capsys.readouterr())
+    assert "training diverged" in said
+    assert f"a smaller --learning-rate than {float(learning_rate):g}" in said
+    assert "collapse" not in said
+
+
+def test_an_untrained_model_has_not_diverged(tmp_path, capsys):
+    """One tiny step, and posteriors that begin hundreds of nats away from the prior."""
+    far = ["--prior", "poisson(20)", "--level", "45", "--posterior", "explicit", "--latents", "50"]
+    settings = ["--images", "100", "--epochs", "1", "--learning-rate", "1e-6"]
+    assert here(tmp_path / "run", *far, *settings) == 0
+    assert evaluations(tmp_path / "run")[-1]["nelbo_test"] > 400
+    assert "diverged" not in "".join(capsys.readouterr())

@@ -82,7 +82,7 @@ def test_each_changed_byte_of_a_finished_run_is_noticed(folder, name):
     [
         ("records.jsonl", b"", "is finished, but its records.jsonl is missing or empty"),
         ("config.json", None, "is finished, but has no config.json"),
-        ("config.json", b"{", "config.json is damaged"),
+        ("config.json", b"{", "cannot be read: {folder}/config.json is damaged: Expecting"),
         ("config.json", b" " * 2**21, "more than"),
         ("config.json", b'{"a":' * 10**5 + b"1" + b"}" * 10**5, "config.json is damaged"),
         ("samples.png", None, "its samples.png is missing"),
@@ -95,4 +95,5 @@ def test_damage_is_named(folder, name, data, reason):
     else:
         (folder / name).write_bytes(data)
     status = look(folder)
+    reason = reason.replace("{folder}", str(folder))
     assert status.state == "damaged" and reason in status.reason
