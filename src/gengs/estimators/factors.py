@@ -20,6 +20,7 @@ from torch.distributions import Distribution, Independent
 from torch.distributions.utils import lazy_property
 
 from ..laws.law import Law, law_of
+from ..laws.score_limits import missing_score
 from ..numerics.tracing import any_of, tensors_of, validates
 from ..tables.finite import Finite
 
@@ -144,7 +145,9 @@ class Factors:
         return max(kinds, key=lambda kind: kind.itemsize, default=torch.get_default_dtype())
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """The joint log-probability of values: ``(S, *batch)``."""
+        """The joint log-probability of values, ``(S, *batch)``, as the score needs it."""
+        if (why := missing_score(self.law)) is not None:
+            raise TypeError(f"{self.owner}: {why}")
         return self.sum_factors(self.record.log_prob(value))
 
     def sum_factors(self, x: Tensor) -> Tensor:

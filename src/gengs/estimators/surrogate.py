@@ -42,7 +42,7 @@ def attach(value: Tensor, surrogate: Tensor, made_of: Tensor | None = None) -> T
     wide = torch.promote_types(value.dtype, surrogate.dtype)
     made_of = surrogate if made_of is None else made_of
     parts = torch.broadcast_tensors(value.to(wide), surrogate.to(wide))
-    attached: Tensor = _Attach.apply(*parts, made_of)
+    attached: Tensor = _AttachSurrogate.apply(*parts, made_of)
     return attached
 
 
@@ -56,7 +56,7 @@ def second_derivatives_of_surrogates() -> Iterator[None]:
         _allowed.reset(before)
 
 
-class _Attach(AutogradFunction):
+class _AttachSurrogate(AutogradFunction):
     @staticmethod
     def forward(value: Tensor, surrogate: Tensor, made_of: Tensor) -> Tensor:
         return value + (surrogate - surrogate)  # NaN if that is NaN or infinite

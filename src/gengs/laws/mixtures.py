@@ -27,6 +27,7 @@ from torch.distributions.utils import lazy_property
 
 from ..numerics.attach import nonzero
 from ..numerics.tails import log_sum, safe_log, was_given, widen
+from ..numerics.tracing import parameters_of
 from ..tables.finite import Finite
 from ..tables.supports import integer_support
 from .law import Law, law_of, register
@@ -184,6 +185,13 @@ class TransformedLaw(_InStages):
     @lazy_property
     def shift(self) -> int | None:
         """The integer that is added; ``None`` for any other transformation."""
+        tensors = [t for transform in self.q.transforms for t in parameters_of(transform)]
+        if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+            raise TypeError(
+                "a table of a TransformedDistribution has no gradient in its transforms, which "
+                "require one; apply them to the draw, draw by gengs.rsample or MidCDF, or detach "
+                "them."
+            )
         shift = 0
         for transform in self.q.transforms:
             if not isinstance(transform, AffineTransform):

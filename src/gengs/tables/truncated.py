@@ -134,8 +134,11 @@ def _check(source: PMF, window: Window, k: Tensor, logits: Tensor, below: bool) 
             f"truncate expects a normalised `log_prob`, but the probabilities of "
             f"{type(source.q).__name__} sum to {worst:.4g}."
         )
-    lost = held - source.log_pmf(at).detach().exp().sum(-1) > window.allowed
-    if any_of(lost):
+    if window.size > 1:
+        lost = held - source.log_pmf(at).exp().sum(-1)
+    else:  # the one atom holds all
+        lost = (source.log_at_least(at + 1).exp() + source.log_at_most(at - 1).exp()).sum(-1)
+    if any_of(lost.detach() > window.allowed):
         # no number that changes from call to call: Python shows the same sentence once only
         warnings.warn(
             f"truncation to {window.size} atom{'s'[: window.size > 1]} loses more than "

@@ -191,3 +191,17 @@ def test_gumbel_relax_takes_one_of_both():
 def test_errors(given, sentence):
     with pytest.raises(ValueError, match=sentence):
         gengs.OneHot(**given)
+
+
+@pytest.mark.usefixtures("torch_validation_off")
+@pytest.mark.parametrize("build", [gengs.OneHot, OneHotCategorical])
+def test_nan_logits_that_nobody_checks_draw_nan(build):
+    """Never a vector of zeros, which a model would take for a code."""
+    logits = torch.tensor([[torch.nan, 0.0, 1.0], [0.0, 50.0, 0.0]])
+    q = build(logits=logits, validate_args=False)
+    drawn = [gengs.rsample(q), gengs.rsample(q, (2,)), gengs.rsample(q, antithetic=True)]
+    if build is gengs.OneHot:  # torch's own refuses to draw
+        drawn.append(q.sample())
+    for z in drawn:
+        assert z[..., 0, :].isnan().any(-1).all()
+        assert torch.equal(z[..., 1, :], torch.tensor([0.0, 1.0, 0.0]).expand_as(z[..., 1, :]))

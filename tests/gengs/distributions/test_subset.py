@@ -292,3 +292,8 @@ def test_a_sure_relaxed_subset_has_a_gradient_of_zero(k, hard):
     theta = torch.randn(2, 3, requires_grad=True)
     gengs.rsample(gengs.Subset(k, theta), by=gengs.GenGS(0.5, hard=hard)).sum().backward()
     assert torch.equal(theta.grad, torch.zeros(2, 3))
+
+
+def test_a_k_with_a_gradient_is_refused():
+    with pytest.raises(TypeError, match="no gradient in `k`"):
+        gengs.Subset(torch.tensor(2.0, requires_grad=True), torch.zeros(4))

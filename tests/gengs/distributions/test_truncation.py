@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -108,7 +109,9 @@ def test_certificate_is_total_variation_and_mean_error(law):
 def test_a_categorical_is_clipped_on_both_sides(by, low, high, wanted):
     probs = torch.tensor([0.1, 0.2, 0.3, 0.25, 0.15], dtype=double, requires_grad=True)
     law = Categorical(probs) if by == "probs" else Categorical(logits=probs.log())
-    q = gengs.truncate(law, low=low, high=high)
+    warned = pytest.warns(gengs.TruncationWarning) if low == high else nullcontext()
+    with warned:  # a single atom keeps 0.3 of the mass
+        q = gengs.truncate(law, low=low, high=high)
     wanted = torch.tensor(wanted, dtype=double)
     torch.testing.assert_close(q.probs, wanted)
     torch.testing.assert_close(q.logits.exp(), wanted)
@@ -329,3 +332,16 @@ def test_mass_is_conserved_by_the_gradient():
     rate = torch.tensor([0.5, 4.0, 25.0], dtype=double, requires_grad=True)
     gengs.truncate(Poisson(rate), low=2, high=9, validate_args=False).probs.sum().backward()
     torch.testing.assert_close(rate.grad, torch.zeros(3, dtype=double))
+
+
+def test_a_single_atom_that_loses_the_mass_is_warned_of():
+    with pytest.warns(gengs.TruncationWarning, match="1 atom loses"):
+        gengs.truncate(Poisson(torch.tensor(3.0)), 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gengs.truncate(Poisson(torch.tensor(0.1)), 1)
+
+
+def test_true_is_no_level():
+    with pytest.raises(ValueError, match="an integer `level`, but got True"):
+        gengs.truncate(Poisson(torch.tensor(0.1)), True)

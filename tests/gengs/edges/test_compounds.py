@@ -5,7 +5,7 @@ import pytest
 import torch
 from reference import binomial, mixture, negative_binomial, poisson, weighed
 from scipy import stats
-from settings import draw
+from settings import SETTINGS, draw
 from torch.distributions import (
     AffineTransform,
     Binomial,
@@ -15,6 +15,7 @@ from torch.distributions import (
     NegativeBinomial,
     Poisson,
     TransformedDistribution,
+    Uniform,
 )
 
 import gengs
@@ -213,3 +214,28 @@ def test_every_family_is_cut_to_any_level(build, level):
     law = gengs.truncate(build(p), level)
     assert law.probs.shape == (2, 3, level)
     np.testing.assert_allclose(law.probs.sum(-1).numpy(), 1.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+@pytest.mark.parametrize("name", [name for name in SETTINGS if name != "ArrivalTimes"])
+def test_a_learned_shift_has_its_gradient_or_an_error(name, scale):
+    """Only a draw moves with the transforms: a log-probability does not tell how values move."""
+    many, rate = 20_000, torch.tensor(2.0, dtype=torch.float64)
+    shift = torch.ones(many, dtype=torch.float64, requires_grad=True)
+    q = TransformedDistribution(Poisson(rate.expand(many)), [AffineTransform(shift, scale)])
+    estimator = SETTINGS[name].make()
+    if name != "MidCDF":
+        with pytest.raises(TypeError, match="transforms"):
+            estimator.expect(lambda z: (z - 1.3).square(), q)
+        return
+    torch.manual_seed(0)
+    estimator.expect(lambda z: (z - 1.3).square(), q).sum().backward()
+    error = shift.grad.std() / many**0.5  # false-alarm rate 1e-7
+    assert (shift.grad.mean() - 2 * (scale * 2 - 0.3)).abs() < 5.4 * error
+
+
+@pytest.mark.parametrize("estimator", [gengs.RLOO(), gengs.NVIL(), gengs.VIMCO(2)], ids=repr)
+def test_a_score_has_no_derivative_in_a_moving_end(estimator):
+    end = torch.tensor(2.0, requires_grad=True)
+    with pytest.raises(TypeError, match="ends of its support"):
+        estimator.expect(lambda z: z.square(), Uniform(torch.tensor(0.0), end))

@@ -54,3 +54,9 @@ def test_draws_are_where_the_mass_is(case):
     drawn = law.sample().double().numpy()
     # 8 standard errors, and one stray draw of something rare
     assert abs(drawn.mean() - mean) <= 8 * spread + np.abs(table.atoms - mean).max() * 0.0026
+
+
+@pytest.mark.parametrize(("dtype", "logit"), [(torch.float32, -110.0), (torch.float64, -1000.0)])
+def test_a_geometric_that_hardly_ever_succeeds_draws_no_negative_count(dtype, logit):
+    q = torch.distributions.Geometric(logits=torch.tensor(logit, dtype=dtype))
+    assert (gengs.rsample(q, (50,)) == torch.inf).all()  # as torch's own draws

@@ -255,3 +255,10 @@ def test_a_checkpoint_restores_it(kind):
         estimator.expect(lambda z: z.square(), Poisson(rate)).sum().backward()
         results.append(rate.grad)
     torch.testing.assert_close(*results)
+
+
+@pytest.mark.parametrize("kind", [gengs.REBAR, gengs.RELAX])
+@pytest.mark.parametrize("name", ["temperature", "eta"])
+def test_a_tensor_that_would_get_no_gradient_is_refused(kind, name):
+    with pytest.raises(TypeError, match=f"learns `{name}` itself"):
+        kind(**{name: torch.tensor(0.5, requires_grad=True)})
