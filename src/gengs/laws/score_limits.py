@@ -16,13 +16,11 @@ import torch
 from torch import Tensor
 from torch.distributions import AffineTransform, Distribution, TransformedDistribution
 
-from ..numerics.tracing import inspectable, parameters_of, tensors_of
+from ..numerics.tracing import carries_gradient, inspectable, parameters_of, tensors_of
 from .law import base_of, law_of
 
 
-def missing_score(
-    q: Any, learned: Callable[[Tensor], bool] = lambda t: t.requires_grad
-) -> str | None:
+def missing_score(q: Any, learned: Callable[[Tensor], bool] = carries_gradient) -> str | None:
     """Why the score lacks the derivative in a parameter with a gradient; ``None`` if it does not.
 
     Args:
@@ -96,4 +94,4 @@ def _scaled(end: Any, scale: Any) -> Any:
 
 
 def _may_move(end: Tensor) -> bool:
-    return end.requires_grad and (not inspectable(end) or bool(end.isfinite().any()))
+    return carries_gradient(end) and (not inspectable(end) or bool(end.isfinite().any()))
