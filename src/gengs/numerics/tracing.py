@@ -82,7 +82,7 @@ def tensors_of(law: Distribution) -> Iterator[tuple[Distribution, str, Tensor]]:
 
 def parameters_of(law: object) -> Iterator[Tensor]:
     """The tensors that a distribution or a transform is made of, whatever holds them."""
-    seen, todo = {id(law)}, list(vars(law).values())
+    seen, todo = set(), [law]
     while todo:
         part = todo.pop()
         if isinstance(part, Tensor):
@@ -92,6 +92,8 @@ def parameters_of(law: object) -> Iterator[Tensor]:
         elif isinstance(part, Distribution | Transform) and id(part) not in seen:
             seen.add(id(part))  # a transform and its inverse have each other
             todo += vars(part).values()
+            if isinstance(part, torch.nn.Module):  # a flow
+                yield from part.parameters()
 
 
 def inspectable(*tensors: Tensor) -> bool:
