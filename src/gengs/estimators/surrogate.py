@@ -3,7 +3,8 @@ r"""How an estimate carries its gradient: as the derivative of a surrogate.
 .. math:: \text{value} + (G - \mathrm{sg}(G)), \qquad \mathrm{sg} = \text{stop gradient}
 
 The surrogate :math:`G` holds draws and costs fixed. So its derivative estimates a gradient, and the
-derivative of that nothing: of the score function it is often exactly 0. To ask for it raises.
+derivative of that nothing: of the score function it is often exactly 0. To ask for it raises, and
+so does a mixed one: the value's own gradient, a decoder's, depends on the distribution by the draw.
 """
 
 __all__ = ["attach", "second_derivatives_of_surrogates"]

@@ -123,6 +123,8 @@ class _FollowTable(AutogradFunction):
         moved = moved.reshape(probs.shape).to(probs.dtype)
         if torch.is_grad_enabled():
             moved = OnceDifferentiable.apply(moved, NOT_TWICE, grad, probs)
+            if ctx.needs_input_grad[0]:  # which atom has the gradient depends on the table
+                grad = grad + OnceDifferentiable.apply(grad.new_zeros(()), NOT_TWICE, probs)
         # learned atoms move with the one that was drawn
         return grad, moved, None, None, None, None
 

@@ -73,6 +73,24 @@ def test_a_mixed_derivative_is_that_of_the_draw_or_an_error(name):
                     outer(partial(once, y=start))(first.detach())
 
 
+@pytest.mark.parametrize("event_dim", [0, 1])
+@pytest.mark.parametrize("name", ["MidCDF", "GumbelRao", "RLOO"])
+def test_the_slope_in_learned_atoms_has_no_derivative_in_the_table(name, event_dim):
+    """Which of the atoms has the slope depends on the table, and that part is nowhere."""
+    theta = torch.tensor([0.3, 0.1, -0.4], dtype=DOUBLE, requires_grad=True)
+    atoms = torch.arange(3.0 + 3 * event_dim, dtype=DOUBLE).unflatten(0, (3, *[2] * event_dim))
+    q = Finite(atoms.requires_grad_(), logits=theta, event_dim=event_dim)
+
+    def cost(z):
+        return z.square().flatten(1).sum(-1) if event_dim else z.square()
+
+    value = SETTINGS[name].make().expect(cost, q)
+    (slope,) = torch.autograd.grad(value, atoms, create_graph=True)
+    torch.autograd.grad(slope.sum(), atoms, retain_graph=True)  # this part is there
+    with pytest.raises(RuntimeError, match="second derivative"):
+        slope.sum().backward()
+
+
 # forward mode of lgamma is a decomposition that torch compiles the old way
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
 @pytest.mark.parametrize("name", ["REINFORCE", "RLOO", "StraightThroughMean", "FiniteDifference"])
