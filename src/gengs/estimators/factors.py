@@ -21,7 +21,7 @@ from torch.distributions.utils import lazy_property
 
 from ..laws.law import Law, law_of
 from ..laws.score_limits import missing_score
-from ..numerics.tracing import any_of, tensors_of, validates
+from ..numerics.tracing import any_of, carries_gradient, tensors_of, validates
 from ..tables.finite import Finite
 
 
@@ -134,7 +134,7 @@ class Factors:
     def refuse_learned_atoms(self) -> None:
         """Raise where the atoms require a gradient that the estimator does not have."""
         atoms = vars(self.law).get("atoms")  # those of a one-hot law are made when asked for
-        if isinstance(self.law, Finite) and atoms is not None and atoms.requires_grad:
+        if isinstance(self.law, Finite) and atoms is not None and carries_gradient(atoms):
             raise TypeError(
                 f"{self.owner} does not differentiate with respect to atoms, but these require a "
                 "gradient; detach them, or use GenGS, MidCDF, RLOO or UnOrd."

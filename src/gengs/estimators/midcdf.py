@@ -46,6 +46,7 @@ from torch import Tensor
 from ..gradients.draws import weight_for
 from ..gradients.strategies import edges_of, residuals
 from ..laws.inflow_weight import check_weight
+from ..numerics.tracing import carries_gradient
 from .base import Pathwise, positive_integer
 from .checked_cost import CheckedCost
 from .factors import Factors
@@ -115,9 +116,12 @@ count families and ordered categories; this library for the rest"
             )
         z = self._draw(factors, torch.Size([self.samples]))
         f = cost.along(z)
-        if not z.requires_grad:
+        if not carries_gradient(z):
             return f.mean(0)
-        (slope,) = torch.autograd.grad(f.sum(), z, retain_graph=True)
+        if z.requires_grad:
+            (slope,) = torch.autograd.grad(f.sum(), z, retain_graph=True)
+        else:  # inside of a vmap autograd does not see the draw
+            slope = cost.gradient(z.detach())[1]
         edges = edges_of(law, z.detach(), factors.shape, self.debias, factors.validate)
         there, slope_there = cost.gradient(edges.values)
         return attach(f.mean(0), residuals(edges, f, there, slope, slope_there))

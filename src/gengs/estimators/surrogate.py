@@ -3,7 +3,8 @@ r"""How an estimate carries its gradient: as the derivative of a surrogate.
 .. math:: \text{value} + (G - \mathrm{sg}(G)), \qquad \mathrm{sg} = \text{stop gradient}
 
 The surrogate :math:`G` holds draws and costs fixed. So its derivative estimates a gradient, and the
-derivative of that nothing: of the score function it is often exactly 0. To ask for it raises.
+derivative of that nothing: of the score function it is often exactly 0. To ask for it raises, and
+so does a mixed one: the value's own gradient, a decoder's, depends on the distribution by the draw.
 """
 
 __all__ = ["attach", "second_derivatives_of_surrogates"]
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from ..numerics.autograd_function import AutogradFunction
 from ..numerics.once_differentiable import OnceDifferentiable
-from ..numerics.tracing import inside_nested_jvp, is_traced
+from ..numerics.tracing import carries_gradient, inside_nested_jvp, inspectable, is_traced
 
 _allowed = ContextVar("_allowed", default=False)
 _NOT_TWICE = (
@@ -63,19 +64,30 @@ class _AttachSurrogate(AutogradFunction):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.save_for_backward(inputs[2])
+        value, _, made_of = inputs
+        kept = made_of, value if value.requires_grad or not inspectable(value) else None
+        ctx.save_for_backward(*kept)
+        ctx.save_for_forward(*kept)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        (made_of,) = ctx.saved_tensors
-        if not torch.is_grad_enabled() or not made_of.requires_grad:
+        made_of, value = ctx.saved_tensors
+        if not torch.is_grad_enabled() or not carries_gradient(made_of):
             return grad, grad, None
-        return grad, OnceDifferentiable.apply(grad, _NOT_TWICE, grad, made_of), None
+        # each has a part in the other's derivative: by the draw, and by the cost in the surrogate
+        by_draw = by_cost = None
+        if ctx.needs_input_grad[0]:
+            by_draw = grad + OnceDifferentiable.apply(grad.new_zeros(()), _NOT_TWICE, made_of)
+        if ctx.needs_input_grad[1]:
+            made_of = (made_of,) if value is None else (made_of, value)
+            by_cost = OnceDifferentiable.apply(grad, _NOT_TWICE, grad, *made_of)
+        return by_draw, by_cost, None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
         value, surrogate, _ = tangents
         if surrogate is None:
             return value  # type: ignore[return-value]
-        once: Tensor = OnceDifferentiable.apply(surrogate, _NOT_TWICE, surrogate)
+        made_of = [x for x in ctx.saved_tensors if x is not None]
+        once: Tensor = OnceDifferentiable.apply(surrogate, _NOT_TWICE, *made_of)
         return once if value is None else value + once

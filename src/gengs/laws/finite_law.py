@@ -127,4 +127,6 @@ class _AttachAtom(AutogradFunction):
         slope = slope.sum_to_size(probs.shape).to(probs.dtype)
         if torch.is_grad_enabled():
             slope = OnceDifferentiable.apply(slope, NOT_TWICE, grad, probs)
+            if ctx.needs_input_grad[0]:  # which atom has the gradient depends on the table
+                grad = grad + OnceDifferentiable.apply(grad.new_zeros(()), NOT_TWICE, probs)
         return grad, slope, None, None, None

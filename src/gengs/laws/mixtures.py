@@ -27,7 +27,7 @@ from torch.distributions.utils import lazy_property
 
 from ..numerics.attach import nonzero
 from ..numerics.tails import log_sum, safe_log, was_given, widen
-from ..numerics.tracing import parameters_of
+from ..numerics.tracing import carries_gradient, parameters_of
 from ..tables.finite import Finite
 from ..tables.supports import integer_support
 from .law import Law, law_of, register
@@ -186,7 +186,7 @@ class TransformedLaw(_InStages):
     def shift(self) -> int | None:
         """The integer that is added; ``None`` for any other transformation."""
         tensors = [t for transform in self.q.transforms for t in parameters_of(transform)]
-        if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+        if torch.is_grad_enabled() and any(map(carries_gradient, tensors)):
             raise TypeError(
                 "a table of a TransformedDistribution has no gradient in its transforms, which "
                 "require one; apply them to the draw, draw by gengs.rsample or MidCDF, or detach "

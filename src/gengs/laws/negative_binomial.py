@@ -26,7 +26,7 @@ from torch.distributions.kl import register_kl
 
 from ..numerics.attach import nonzero
 from ..numerics.tails import log_beta_tail, log_success_and_failure, times, widen
-from ..numerics.tracing import any_of, validates
+from ..numerics.tracing import any_of, carries_gradient, validates
 from ..tables.kl import divergence_by_tables, log_difference
 from .law import Law, Spec, register
 from .line import Rates
@@ -50,7 +50,7 @@ class NegativeBinomialLaw(Trials):
 
     @property
     def compound(self) -> bool:  # type: ignore[override]
-        return bool(self.q.total_count.requires_grad)
+        return carries_gradient(self.q.total_count)
 
     @property
     def one_sided_differences(self) -> bool:  # type: ignore[override]

@@ -42,6 +42,7 @@ from ..numerics.autograd_function import AutogradFunction
 from ..numerics.inverse_cdf import antithetic_uniforms, inverse_cdf_index, pick
 from ..numerics.once_differentiable import OnceDifferentiable
 from ..numerics.tails import atoms_first
+from ..numerics.tracing import carries_gradient
 from ..tables.finite import Finite
 
 VALLEY = 0.01
@@ -77,7 +78,7 @@ def draw_from_table(
         if atoms.dim() > 1
         else atoms.index_select(0, index.reshape(-1)).view(index.shape)
     )
-    if not probs.requires_grad:
+    if not carries_gradient(probs):
         return z
     return _FollowTable.apply(z, probs, index, uniforms > 0.5, atoms.detach(), valley)
 
@@ -92,7 +93,7 @@ def attach_in_table(law: Finite, z: Tensor) -> Tensor:
     index = (atoms.detach() < z.unsqueeze(-1)).sum(-1).clamp_max(last)
     nearest = pick(atoms, index)
     beyond = z - nearest.detach()
-    if probs.requires_grad:
+    if carries_gradient(probs):
         upper = pick(fixed.cumsum(-1) - fixed / 2, index) > 0.5
         nearest = _FollowTable.apply(nearest, probs, index, upper, atoms.detach(), VALLEY)
     return nearest + beyond
@@ -122,6 +123,8 @@ class _FollowTable(AutogradFunction):
         moved = moved.reshape(probs.shape).to(probs.dtype)
         if torch.is_grad_enabled():
             moved = OnceDifferentiable.apply(moved, NOT_TWICE, grad, probs)
+            if ctx.needs_input_grad[0]:  # which atom has the gradient depends on the table
+                grad = grad + OnceDifferentiable.apply(grad.new_zeros(()), NOT_TWICE, probs)
         # learned atoms move with the one that was drawn
         return grad, moved, None, None, None, None
 

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Bernoulli, Binomial
 
+from ..numerics.tracing import carries_gradient
 from .binomial import BernoulliLaw, BinomialLaw
 from .boxes import attach_counts, draw_counts
 from .law import Law, law_of, register
@@ -59,7 +60,7 @@ class BetaBinomialLaw(_Compound):
 
     @property
     def learned_total(self) -> bool:  # type: ignore[override]
-        return bool(self.q.total_count.requires_grad)
+        return carries_gradient(self.q.total_count)
 
     def stages(self, shape: torch.Size) -> Tensor:
         probs = self.q._beta.rsample(shape)

@@ -14,15 +14,22 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import AffineTransform, Distribution, TransformedDistribution
+from torch.distributions import (
+    AffineTransform,
+    CatTransform,
+    ComposeTransform,
+    Distribution,
+    IndependentTransform,
+    PowerTransform,
+    StackTransform,
+    TransformedDistribution,
+)
 
-from ..numerics.tracing import inspectable, parameters_of, tensors_of
+from ..numerics.tracing import carries_gradient, inspectable, parameters_of, tensors_of
 from .law import base_of, law_of
 
 
-def missing_score(
-    q: Any, learned: Callable[[Tensor], bool] = lambda t: t.requires_grad
-) -> str | None:
+def missing_score(q: Any, learned: Callable[[Tensor], bool] = carries_gradient) -> str | None:
     """Why the score lacks the derivative in a parameter with a gradient; ``None`` if it does not.
 
     Args:
@@ -75,11 +82,27 @@ def _ends(q: Any) -> list[Any]:
             return []
     ends = _ends(base_of(q.base_dist))
     for transform in q.transforms:
-        if isinstance(transform, AffineTransform):  # torch says that it leads to the whole line
-            ends = [transform.loc + _scaled(end, transform.scale) for end in ends]
-        else:
-            ends = _bounds(transform.codomain)
+        ends = _through(transform, ends)
     return ends
+
+
+def _through(transform: Any, ends: list[Any]) -> list[Any]:
+    """Where a transform leads the ends."""
+    if isinstance(transform, ComposeTransform):
+        for part in transform.parts:
+            ends = _through(part, ends)
+        return ends
+    if isinstance(transform, CatTransform | StackTransform):
+        return [end for part in transform.transforms for end in _through(part, ends)]
+    if isinstance(transform, IndependentTransform):
+        return _through(transform.base_transform, ends)
+    if isinstance(transform, AffineTransform):  # torch says that it leads to the whole line
+        return [transform.loc + _scaled(end, transform.scale) for end in ends]
+    if isinstance(back := transform.inv, AffineTransform):
+        return [_scaled(end - back.loc, 1 / back.scale) for end in ends]
+    if isinstance(transform, PowerTransform):
+        return [_raised(end, transform.exponent) for end in ends]
+    return _bounds(transform.codomain)
 
 
 def _bounds(support: Any) -> list[Any]:
@@ -91,9 +114,20 @@ def _bounds(support: Any) -> list[Any]:
 
 def _scaled(end: Any, scale: Any) -> Any:
     """A scale moves no end that is 0."""
-    known = not isinstance(end, Tensor) or inspectable(end)
-    return end if known and not torch.as_tensor(end).any() else end * scale
+    return end if _is_one_of(end, 0) else end * scale
+
+
+def _raised(end: Any, power: Any) -> Any:
+    """A power moves no end that is 0 or 1."""
+    return end if _is_one_of(end, 0, 1) else end**power
+
+
+def _is_one_of(end: Any, *numbers: float) -> bool:
+    if isinstance(end, Tensor) and not inspectable(end):
+        return False
+    end = torch.as_tensor(end)
+    return bool(torch.stack([end == number for number in numbers]).any(0).all())
 
 
 def _may_move(end: Tensor) -> bool:
-    return end.requires_grad and (not inspectable(end) or bool(end.isfinite().any()))
+    return carries_gradient(end) and (not inspectable(end) or bool(end.isfinite().any()))

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints
 
+from ..numerics.tracing import carries_gradient
+
 
 class KOfN(constraints.Constraint):
     """Vectors of 0 and 1 with sum k."""
@@ -30,7 +32,7 @@ def require_k(k: Any, n: int) -> tuple[int | Tensor, int, int]:
     """``k`` as an integer or a tensor of them, its smallest and its largest value."""
     found: int | Tensor
     if isinstance(k, Tensor):
-        if k.requires_grad:
+        if carries_gradient(k):
             raise TypeError("Subset has no gradient in `k`, which requires one; detach it.")
         whole = k.to(torch.int64)
         wrong = whole != k

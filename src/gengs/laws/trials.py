@@ -22,6 +22,7 @@ from ..numerics.tails import (
     was_given,
     widen,
 )
+from ..numerics.tracing import carries_gradient
 from .line import Line
 
 _MANY = 1024.0  # so many trials, and log-gammas cancel
@@ -55,7 +56,7 @@ class Trials(Line):
 
     @property
     def learned_total(self) -> bool:  # type: ignore[override]
-        return bool(self.q.total_count.requires_grad)
+        return carries_gradient(self.q.total_count)
 
     def log_pmf(self, k: Tensor) -> Tensor:
         return self._log_pmf(k).to(self.like.dtype)

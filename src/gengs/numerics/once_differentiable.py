@@ -26,3 +26,7 @@ class OnceDifferentiable(AutogradFunction):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         raise RuntimeError(ctx.why)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
+        raise RuntimeError(ctx.why)

@@ -10,6 +10,7 @@ This is the one file that uses torch's private C++ names.
 
 __all__ = [
     "any_of",
+    "carries_gradient",
     "inside_nested_jvp",
     "inside_transform",
     "inside_vmap",
@@ -33,6 +34,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch._functorch.pyfunctorch import temporarily_pop_interpreter_stack
 from torch.autograd import forward_ad
 from torch.distributions import Distribution, Transform
 from torch.types import _size
@@ -80,7 +82,7 @@ def tensors_of(law: Distribution) -> Iterator[tuple[Distribution, str, Tensor]]:
 
 def parameters_of(law: object) -> Iterator[Tensor]:
     """The tensors that a distribution or a transform is made of, whatever holds them."""
-    seen, todo = {id(law)}, list(vars(law).values())
+    seen, todo = set(), [law]
     while todo:
         part = todo.pop()
         if isinstance(part, Tensor):
@@ -90,6 +92,8 @@ def parameters_of(law: object) -> Iterator[Tensor]:
         elif isinstance(part, Distribution | Transform) and id(part) not in seen:
             seen.add(id(part))  # a transform and its inverse have each other
             todo += vars(part).values()
+            if isinstance(part, torch.nn.Module):  # a flow
+                yield from part.parameters()
 
 
 def inspectable(*tensors: Tensor) -> bool:
@@ -97,6 +101,30 @@ def inspectable(*tensors: Tensor) -> bool:
     if is_traced():
         return False
     return not any(tensor.is_meta or _is_wrapped(tensor) for tensor in tensors)
+
+
+def carries_gradient(tensor: Tensor) -> bool:
+    """Whether a derivative in ``tensor`` is asked for, by any transform that is running.
+
+    Inside of a ``vmap``, or of a ``grad`` in another variable, ``requires_grad`` does not tell.
+    """
+    if is_traced():
+        return tensor.requires_grad
+    running = torch._C._functorch.peek_interpreter_stack()
+    innermost = 0 if running is None else running.level()
+    while not tensor.requires_grad and torch._C._functorch.maybe_get_level(tensor) > innermost:
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    in_forward_mode = forward_ad._current_level >= 0
+    if tensor.requires_grad or (
+        in_forward_mode and forward_ad.unpack_dual(tensor).tangent is not None
+    ):
+        return True
+    if running is None:
+        return False
+    if torch._C._functorch.maybe_get_level(tensor) == innermost:
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    with temporarily_pop_interpreter_stack():  # to ask as the transform around this one would
+        return carries_gradient(tensor)
 
 
 def inside_vmap() -> bool:

@@ -13,6 +13,8 @@ from gengs import Finite
 DOUBLE = torch.float64
 TWICE = {"Exact", "GenGS", "IGR", "ArrivalTimes"}
 """Whose second derivative is that of what they estimate: a sum, or a relaxed cost."""
+MOVING_DRAWS = TWICE | {"MidCDF", "StraightThroughMean", "ReinMax", "GumbelRao"}
+"""Whose draws have a gradient of their own, which the slope of a cost has, too."""
 
 
 def expectation(name, theta):
@@ -39,6 +41,54 @@ def test_an_estimate_is_not_differentiated_twice(name):
     if name != "VIMCO":  # the cost's own part is right: of three squares it is 6
         (second,) = torch.autograd.grad(slopes[1], own)
         assert second.item() == pytest.approx(6.0)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_mixed_derivative_is_that_of_the_draw_or_an_error(name):
+    """Of -2 Σ E[z] in the rate of E: a score leaves nothing of it in the cost's own gradient."""
+    theta = torch.tensor(0.3, dtype=DOUBLE, requires_grad=True)
+    own = torch.tensor(0.4, dtype=DOUBLE, requires_grad=True)
+    (slope,) = torch.autograd.grad(expectation(name, theta)(own), own, create_graph=True)
+    if name in MOVING_DRAWS:
+        slope.backward()
+        assert theta.grad.item() < 0
+        return
+    with pytest.raises(RuntimeError, match="second derivative"):
+        slope.backward()
+    forward = partial(torch.func.jacfwd, randomness="same")
+    for outer in (torch.func.jacrev, forward):
+        for inner in (torch.func.grad, forward):
+            for first, second in ((theta, own), (own, theta)):
+
+                def once(x, y, first=first, inner=inner):
+                    def value(y):
+                        pair = (x, y) if first is theta else (y, x)
+                        return expectation(name, pair[0])(pair[1])
+
+                    return inner(value)(y)
+
+                start = second.detach()
+                with pytest.raises(RuntimeError, match=r"second derivative|torch\.func"):
+                    outer(partial(once, y=start))(first.detach())
+
+
+@pytest.mark.parametrize("event_dim", [0, 1])
+@pytest.mark.parametrize("name", ["MidCDF", "GumbelRao", "RLOO"])
+def test_the_slope_in_learned_atoms_has_no_derivative_in_the_table(name, event_dim):
+    """Which of the atoms has the slope depends on the table, and that part is nowhere."""
+    theta = torch.tensor([0.3, 0.1, -0.4], dtype=DOUBLE, requires_grad=True)
+    atoms = torch.arange(3.0 + 3 * event_dim, dtype=DOUBLE).unflatten(0, (3, *[2] * event_dim))
+    q = Finite(atoms.requires_grad_(), logits=theta, event_dim=event_dim)
+
+    def cost(z):
+        return z.square().flatten(1).sum(-1) if event_dim else z.square()
+
+    value = SETTINGS[name].make().expect(cost, q)
+    (slope,) = torch.autograd.grad(value, atoms, create_graph=True)
+    torch.autograd.grad(slope.sum(), atoms, retain_graph=True)  # this part is there
+    with pytest.raises(RuntimeError, match="second derivative"):
+        slope.sum().backward()
 
 
 # forward mode of lgamma is a decomposition that torch compiles the old way

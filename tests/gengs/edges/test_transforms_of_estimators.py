@@ -13,7 +13,7 @@ import torch
 from agreement import REFUSALS, Answer, complaint
 from reference import cut, poisson
 from settings import SETTINGS
-from torch.distributions import Independent, Poisson
+from torch.distributions import Binomial, Independent, NegativeBinomial, Poisson
 
 import gengs
 from gengs.estimators import gumbel_rao
@@ -66,6 +66,55 @@ def test_vmap_of_grad(name):
     assert complaint(answer, reference, setting.bias) is None
 
 
+def vmap(f):
+    return torch.func.vmap(f, randomness="different")
+
+
+def around(f):
+    """Where the gradient is taken around a vmap, or around a gradient in another variable."""
+    yield torch.func.grad(lambda x: vmap(f)(x).sum())
+    yield vmap(torch.func.grad(lambda x: torch.func.grad(lambda y: y * f(x))(torch.ones(()))))
+
+
+@pytest.mark.parametrize("estimator", [gengs.MidCDF(), gengs.MidCDF(debias=1)], ids=repr)
+@pytest.mark.parametrize("name", ["a table", "whole"])
+def test_grad_of_vmap_is_vmap_of_grad(estimator, name):
+    def value(rate):
+        name_of_law = "ArrivalTimes" if name == "whole" else ""
+        return estimator.expect(lambda z: (z - 0.5) ** 3, law_of(name_of_law, rate))
+
+    rates = torch.full((50,), RATE, dtype=torch.float64)
+    torch.manual_seed(0)
+    inside = vmap(torch.func.grad(value))(rates)
+    assert inside.any()
+    for gradient in around(value):
+        torch.manual_seed(0)
+        torch.testing.assert_close(gradient(rates), inside)
+
+
+@pytest.mark.parametrize("estimator", [gengs.RLOO(), gengs.FiniteDifference()], ids=repr)
+def test_what_has_no_gradient_is_refused_around_vmap(estimator):
+    def value(total):
+        q = Binomial(total, torch.tensor(0.5), validate_args=False)
+        return estimator.expect(lambda z: z, q)
+
+    for gradient in around(value):
+        with pytest.raises(TypeError, match="total_count"):
+            gradient(torch.full((3,), 2.0))
+
+
+def test_a_number_of_trials_of_a_negative_binomial_moves_inside_of_vmap():
+    def value(total):
+        q = NegativeBinomial(total, torch.tensor(0.5), validate_args=False)
+        return gengs.MidCDF().expect(lambda z: z, q)
+
+    for gradient in around(value):
+        torch.manual_seed(0)
+        found = gradient(torch.full((2000,), 2.0))
+        # the odds, 1; false-alarm rate 1e-7
+        assert abs(found.mean() - 1) < 5.4 * found.std() / 2000**0.5
+
+
 @pytest.mark.slow
 @estimators
 @pytest.mark.parametrize("factors", [False, True])
@@ -106,3 +155,14 @@ def test_compiled_as_one_graph(name, factors, monkeypatch):
 def test_the_catalogue_has_the_two_columns():
     for row in gengs.catalogue():
         assert any("vmap" in key for key in row) and any("compile" in key for key in row)
+
+
+# forward mode of a logarithm of sums is a decomposition that torch compiles the old way
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
+def test_the_draw_of_a_table_has_no_tangent_of_zero_in_forward_mode():
+    def value(x):
+        return gengs.MidCDF().expect(lambda z: z, gengs.Finite(atoms, logits=x * atoms))
+
+    atoms = torch.arange(4.0)
+    with pytest.raises(RuntimeError, match="jvp"):
+        torch.func.jvp(value, (torch.tensor(0.3),), (torch.tensor(1.0),))

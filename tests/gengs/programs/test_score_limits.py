@@ -10,6 +10,7 @@ from torch.distributions import (
     GeneralizedPareto,
     Gumbel,
     Independent,
+    Kumaraswamy,
     LogNormal,
     MixtureSameFamily,
     NegativeBinomial,
@@ -18,8 +19,17 @@ from torch.distributions import (
     Poisson,
     TransformedDistribution,
     Uniform,
+    Weibull,
 )
-from torch.distributions.transforms import AffineTransform, ExpTransform, SigmoidTransform
+from torch.distributions.transforms import (
+    AffineTransform,
+    ComposeTransform,
+    ExpTransform,
+    IndependentTransform,
+    PowerTransform,
+    SigmoidTransform,
+    StackTransform,
+)
 
 import gengs
 from gengs import differentiable
@@ -64,6 +74,33 @@ MOVING = {
         ),
         "ends",
     ),
+    "shifted, composed": (
+        lambda t: TransformedDistribution(
+            Exponential(ones), ComposeTransform([ComposeTransform([AffineTransform(t, 1)])])
+        ),
+        "ends",
+    ),
+    "shifted, inverse": (
+        lambda t: TransformedDistribution(Exponential(ones), AffineTransform(t, 1).inv),
+        "ends",
+    ),
+    "shifted, independent": (
+        lambda t: TransformedDistribution(
+            Exponential(ones), IndependentTransform(AffineTransform(t, 1), 1)
+        ),
+        "ends",
+    ),
+    "shifted, beside": (
+        lambda t: TransformedDistribution(
+            Exponential(torch.ones(R, 2)),
+            StackTransform([AffineTransform(t, 1), ExpTransform()], dim=-1),
+        ),
+        "ends",
+    ),
+    "power": (
+        lambda t: TransformedDistribution(Uniform(ones, 2 * ones), PowerTransform(t)),
+        "ends",
+    ),
     "binomial": (lambda t: Binomial(t, 0.5 * ones), "total_count"),
     "mixture of binomials": (
         lambda t: MixtureSameFamily(weights(), Binomial(beside(t), beside(0.4 * ones))),
@@ -92,6 +129,15 @@ STILL = {
     "normal, shifted": lambda t: TransformedDistribution(
         Normal(zeros, ones), AffineTransform(t, t)
     ),
+    "normal, shifted back": lambda t: TransformedDistribution(
+        Normal(zeros, ones), ComposeTransform([AffineTransform(t, t).inv])
+    ),
+    "exponential divided": lambda t: TransformedDistribution(
+        Exponential(ones), AffineTransform(0, t).inv
+    ),
+    "power of a share": lambda t: TransformedDistribution(Uniform(zeros, ones), PowerTransform(t)),
+    "weibull": lambda t: Weibull(t, t),
+    "kumaraswamy": lambda t: Kumaraswamy(t, t),
     "generalized pareto": lambda t: GeneralizedPareto(zeros, t, 0.1 * ones),
     "negative binomial": lambda t: NegativeBinomial(t, 0.5 * ones),
     "pareto": lambda t: Pareto(ones, t),
@@ -137,3 +183,12 @@ def test_a_check_does_not_compare_with_a_score_that_lacks_a_part():
     with differentiable() as program:  # the ends come from a draw, whose own score has the part
         z = Uniform(zeros, torch.poisson(100 * t)).sample()
     assert program.check(z).agrees is not False
+
+
+@pytest.mark.parametrize("by", [None, gengs.RLOO()], ids=str)
+def test_the_parameters_of_a_flow_have_their_gradient(by):
+    flow = pyro.distributions.transforms.AffineAutoregressive(pyro.nn.AutoRegressiveNN(2, [4]))
+    with differentiable(by=by) as program:
+        z = TransformedDistribution(Normal(torch.zeros(R, 2), 1.0), [flow]).sample()
+    program.loss(z.square().sum(1)).sum().backward()
+    assert any(parameter.grad.any() for parameter in flow.parameters())
