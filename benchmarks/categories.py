@@ -237,7 +237,7 @@ def overview(lines: list[dict[str, Any]]) -> str:
     """Two tables, of VAEs and of the other tasks: test losses of estimators by settings.
 
     Of a setting with several lengths of training the one that most estimators have, the longest of
-    equals. The best of a column is in bold.
+    equals. The smallest mean of a column is in bold.
     """
     lengths: dict[tuple[str, int], dict[int, set[str]]] = {}
     for x in lines:
