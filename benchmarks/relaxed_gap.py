@@ -40,7 +40,6 @@ PRIORS = {
 WANTED = [(prior, end) for prior in PRIORS for end in (0.5, 0.1)]
 """The models: a prior, and where the temperature stops."""
 TEMPERATURES = (1.0, 0.7, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05)
-STEPS_PER_EPOCH = 300
 
 
 def config_of(prior: str, end: float) -> VaeConfig:
@@ -102,8 +101,8 @@ def while_training(folder: Path, end: float) -> list[tuple[float, float]]:
     """The temperature at the middle of each epoch, and the mean of the epoch's losses."""
     records = map(json.loads, (folder / "records.jsonl").read_text().splitlines())
     losses = [(r["step"], r["loss"]) for r in records if r["kind"] == "train"]
-    last = losses[-1][0]
-    return [(end ** ((step - STEPS_PER_EPOCH / 2) / last), loss) for step, loss in losses]
+    epoch, last = losses[0][0], losses[-1][0]
+    return [(end ** ((step - epoch / 2) / last), loss) for step, loss in losses]
 
 
 def met_at(curve: list[tuple[float, float]], wanted: float) -> float | None:
@@ -131,7 +130,7 @@ def main() -> None:
         found = {key: found[key] for key in WANTED if key in found}
         numbers = {"temperatures": TEMPERATURES, "models": list(found.values())}
         picture.write_text(json.dumps(numbers, indent=1) + "\n")
-    long = long_runs(Path("results/vae/at-length/runs"))
+    long = long_runs(Path("results/vae/at-length"))
     print(f"{HEAD}\n{table(list(found.values()))}\n\n{LONG}\n{long}")
 
 
@@ -153,29 +152,32 @@ of the reconstruction are relaxed.
 LONG = """## In training, over 12,000 steps
 
 Of the runs of [Table 1, long runs](at-length.md), whose temperature falls from 1 to 0.1: the lowest
-mean of an epoch's losses, where it was, and the last values. NP: each batch truncated to the
-window that holds 0.999 of the mass.
+mean of an epoch's losses, where it was, the last values, and the paper's. *GenGS* has an explicit
+posterior and one draw, *Imp* an implicit one, *NP* truncates each batch to the window that holds
+0.999 of the mass, (10) has ten draws.
 """
 
 
-def long_runs(root: Path) -> str:
+def long_runs(study: Path) -> str:
     """The lowest epoch in training of the recorded runs of GenGS."""
     lines = [
-        "| posterior, draws | prior | seed | lowest epoch in training | as trained | exact draws |",
-        "| --- | --- | ---: | ---: | ---: | ---: |",
+        "| data | prior | column | seed | lowest epoch in training | as trained | exact draws "
+        "| paper |",
+        f"| --- | --- | --- |{' ---: |' * 5}",
     ]
-    for folder in sorted(root.glob("*-gengs-*")):
-        config = json.loads((folder / "config.json").read_text())["config"]
+    for planned in json.loads((study / "plan.json").read_text())["runs"]:
+        folder, labels = study / "runs" / planned["id"], planned["labels"]
+        if not labels["column"].startswith("GenGS") or not (folder / "complete.json").exists():
+            continue
         records = list(map(json.loads, (folder / "records.jsonl").read_text().splitlines()))
         last = [r for r in records if r["kind"] == "evaluation"][-1]
         tau, lowest = min(while_training(folder, 0.1), key=lambda point: point[1])
-        draws = 10 if "10" in config["estimator"] else 1
-        window = ", NP" if config["mass"] else ""  # each batch its own window of the atoms
-        cells = [f"{config['posterior']}, {draws}{window}", config["prior"], str(config["seed"])]
+        cells = [labels["data"], labels["row"], labels["column"], str(planned["config"]["seed"])]
         cells += [f"{lowest:.2f} (τ = {tau:.2f})"]
         cells += [f"{last[name]:.2f}" for name in ("relaxed_train", "nelbo_train")]
+        cells += [f"{TABLE1[labels['data']][labels['row']][labels['column']]:.2f}"]
         lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return "\n".join([lines[0], lines[1], *sorted(lines[2:])])
 
 
 def table(found: list[dict[str, object]]) -> str:
