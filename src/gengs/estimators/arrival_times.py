@@ -39,7 +39,7 @@ from ..laws.law import law_of
 from ..numerics.gumbel import log_exponential
 from ..numerics.gumbel_softmax import check_temperature
 from ..numerics.tails import widen
-from ..numerics.tracing import inside_transform, inspectable, require_memory
+from ..numerics.tracing import inside_transform, inspectable, require_finite, require_memory
 from ..tables.finite import Finite
 from .base import Pathwise, positive_integer
 from .factors import Factors
@@ -117,4 +117,6 @@ def _enough(rate: Tensor, horizon: float) -> int:
             "torch.compile and vmap do not allow; give arrivals=, or use MidCDF."
         )
     most = float(rate.detach().max()) * horizon if rate.numel() else 0.0
+    if not math.isfinite(most):
+        require_finite("rate", rate, "ArrivalTimes")
     return math.ceil(most + 6 * math.sqrt(most) + 12)

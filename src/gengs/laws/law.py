@@ -246,18 +246,21 @@ def register(*kinds: type[Distribution] | str) -> Callable[[R], R]:
         ... class PhotonsLaw(type(law_of(Poisson(1.0)))):
         ...     pass
     """
+    for kind in kinds:
+        if not isinstance(kind, str) and not _is_subclass(kind, Distribution):
+            raise TypeError(f"register expects classes of distributions, but got {kind!r}.")
 
     def enter(record: R) -> R:
-        for kind in kinds:
-            known = isinstance(kind, str) or (
-                isinstance(kind, type) and issubclass(kind, Distribution)
-            )
-            if not known:
-                raise TypeError(f"register expects classes of distributions, but got {kind!r}.")
-            _RECORDS[kind] = record
+        if not _is_subclass(record, Law):
+            raise TypeError(f"register expects a subclass of gengs.Law as record, got {record!r}.")
+        _RECORDS.update(dict.fromkeys(kinds, record))
         return record
 
     return enter
+
+
+def _is_subclass(kind: object, parent: type) -> bool:
+    return isinstance(kind, type) and issubclass(kind, parent)
 
 
 def records() -> Iterator[type[Law]]:

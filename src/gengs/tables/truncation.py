@@ -16,6 +16,7 @@ from ..laws.pmf import PMF
 from ..numerics.tracing import validates
 from .finite import Finite
 from .parameter_checks import check_parameters
+from .total_mass import require_total_mass
 from .truncated import Truncated
 from .windows import (
     DEFAULT_ALLOWED,
@@ -96,6 +97,7 @@ def truncate(
         return table
     if validate and not record.normalised:  # whose log_prob may say something else about them
         check_parameters(law)
+        require_total_mass(record)
     if level is not None:
         if _integer("level", level) < 1:
             raise ValueError(f"truncate expects at least one atom, but got level={level}.")

@@ -75,3 +75,12 @@ def test_quantiles_of_a_heavy_tail():
     u = torch.tensor([0.5, 0.97, 0.999, 1 - 1e-9], dtype=torch.float64)
     found = gengs.law_of(torch.distributions.NegativeBinomial(r, p)).quantile(u)
     assert torch.equal(found, torch.from_numpy(scipy.stats.nbinom(0.01, 0.01).ppf(u.numpy())))
+
+
+def test_only_a_record_is_registered():
+    before = type(gengs.law_of(Poisson(torch.tensor(1.0))))
+    with pytest.raises(TypeError, match=r"expects a subclass of gengs\.Law as record"):
+        gengs.register(Poisson)(object)
+    with pytest.raises(TypeError, match="expects classes of distributions, but got 3"):
+        gengs.register(3)
+    assert type(gengs.law_of(Poisson(torch.tensor(1.0)))) is before

@@ -4,6 +4,8 @@ The first question may come without gradients (an evaluation, a mean, a draw): w
 must not be what a later gradient goes through.
 """
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -12,6 +14,8 @@ from laws import LogSeries
 from settings import SETTINGS
 
 import gengs
+from gengs.laws.pmf import PMF
+from gengs.tables.total_mass import require_total_mass
 
 P = 0.55
 
@@ -69,3 +73,42 @@ def test_a_table_asked_without_gradients_has_them_later(ask_first):
     for later in (law.probs[2], law.mean, law.logits[1], law.variance, law.entropy()):
         (slope,) = torch.autograd.grad(later, rate, retain_graph=True)
         assert slope != 0
+
+
+class Scaled(LogSeries):
+    """A PMF with a factor that its author forgot, or has too much."""
+
+    factor = 1.0
+
+    def log_prob(self, value):
+        return super().log_prob(value) + math.log(self.factor)
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.95])
+@pytest.mark.parametrize("batch", [(), (300,)], ids=["one", "many"])
+def test_mass_that_lies_nowhere_is_an_error(factor, batch):
+    """The end atom of a table would hold it: draws and gradients of another distribution."""
+    law = Scaled(torch.full(batch, P, requires_grad=True))
+    law.factor = factor
+    sentence = f"Scaled has a log_prob that is not normalised.*sum to {factor}"
+    for table in (
+        lambda: gengs.rsample(law),
+        lambda: gengs.truncate(law, 16),
+        lambda: gengs.truncate(law, mass=0.9),
+        lambda: gengs.UnOrd(2).expect(COSTS["linear"], law),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            table()
+
+
+class Zeta(LogSeries):
+    """A tail that sums have no end of: after a million integers a hundredth is still missing."""
+
+    def log_prob(self, value):
+        return -1.4 * value.log() - math.log(3.105551) + 0 * self.p
+
+
+def test_a_heavy_tail_or_a_far_bulk_is_not_missing_mass():
+    require_total_mass(gengs.law_of(Zeta(torch.tensor(P))))
+    far = torch.distributions.Poisson(torch.tensor([3.0, 40_000.0]))
+    require_total_mass(PMF(far))  # in float32, whose log-gammas are off by some per mille

@@ -104,3 +104,10 @@ def test_too_few_arrivals_are_refused():
     rate = torch.tensor([2.0, 500.0], requires_grad=True)
     with pytest.raises(ValueError, match=r"arrivals=60.* too few.* 40"):
         ArrivalTimes(arrivals=60).expect(torch.sin, Poisson(rate))
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_rate_that_is_not_finite_is_named(bad):
+    rate = torch.tensor([3.0, bad], requires_grad=True)
+    with pytest.raises(ValueError, match="ArrivalTimes expects finite values in `rate`"):
+        ArrivalTimes().expect(lambda z: z, Poisson(rate, validate_args=False))
