@@ -150,8 +150,7 @@ class Pathwise(Estimator):
     def draw(self, law: Distribution, sample_shape: _size = torch.Size()) -> Tensor:
         """Draws that carry this estimator's gradient, ``(*sample, *batch, *event)``."""
         factors = Factors(law, type(self).__name__)
-        if torch.is_grad_enabled():
-            self._refuse_totals(factors)
+        self._refuse_totals(factors)
         drawn = self._draw(factors, torch.Size(sample_shape))
         factors.run_checks()
         return drawn

@@ -12,11 +12,12 @@ __all__ = ["BoundaryWarning", "Factors"]
 
 import warnings
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.distributions import Distribution, Independent
+from torch.distributions.utils import lazy_property
 
 from ..laws.law import Law, law_of
 from ..laws.score_limits import missing_score
@@ -73,17 +74,17 @@ class Factors:
                 f"{tuple(self.shape)}."
             )
 
-    @cached_property
+    @lazy_property
     def record(self) -> Law:
         """What is known of the factors' distribution."""
         return law_of(self.law)
 
-    @cached_property
+    @lazy_property
     def finite(self) -> Finite:
         """The factors on finitely many atoms, truncated (1e-6 of the mass) where needed."""
         return self.record.table()
 
-    @cached_property
+    @lazy_property
     def mean(self) -> Tensor:
         """The factors' mean, differentiable: ``(*batch, *factors, *event)``."""
         return self.record.mean

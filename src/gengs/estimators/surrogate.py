@@ -19,7 +19,13 @@ from torch import Tensor
 
 from ..numerics.autograd_function import AutogradFunction
 from ..numerics.once_differentiable import refuse_derivative
-from ..numerics.tracing import carries_gradient, inside_nested_jvp, inspectable, is_traced
+from ..numerics.tracing import (
+    carries_gradient,
+    inside_nested_jvp,
+    inside_transform,
+    inspectable,
+    is_traced,
+)
 
 _allowed = ContextVar("_allowed", default=False)
 _NOT_TWICE = (
@@ -41,12 +47,16 @@ def attach(
     """
     if is_traced() or _allowed.get():  # torch.compile refuses second derivatives itself
         return value + (surrogate - surrogate.detach())
+    made_of = surrogate if made_of is None else made_of
+    if value.dtype != surrogate.dtype or value.shape != surrogate.shape:
+        wide = torch.promote_types(value.dtype, surrogate.dtype)
+        value, surrogate = torch.broadcast_tensors(value.to(wide), surrogate.to(wide))
+    if not inside_transform():
+        attached: Tensor = _AttachSurrogate.apply_eagerly(value, surrogate, made_of, not_twice)
+        return attached
     if inside_nested_jvp() and carries_gradient(surrogate):
         raise RuntimeError(not_twice)
-    wide = torch.promote_types(value.dtype, surrogate.dtype)
-    made_of = surrogate if made_of is None else made_of
-    parts = torch.broadcast_tensors(value.to(wide), surrogate.to(wide))
-    attached: Tensor = _AttachSurrogate.apply(*parts, made_of, not_twice)
+    attached = _AttachSurrogate.apply(value, surrogate, made_of, not_twice)
     return attached
 
 

@@ -1,7 +1,5 @@
 """Mixtures of anything, shifted laws and batches with a total in common can be cut."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
@@ -254,12 +252,9 @@ def test_learned_values_are_no_matter_without_gradients(build):
     with torch.no_grad():
         table = gengs.truncate(q, tolerance=1e-6)
         value = gengs.Exact().expect(lambda z: z, q)
-        draw = gengs.GenGS().draw(q)
     torch.testing.assert_close(table.mean, value, rtol=1e-4, atol=0.0)
-    assert draw.shape == (3,)
-    for use in (gengs.GenGS().draw, partial(gengs.truncate, tolerance=1e-6)):  # nothing was kept
-        with pytest.raises(TypeError, match="no gradient"):
-            use(q)
+    with pytest.raises(TypeError, match="no gradient"):  # nothing was kept
+        gengs.truncate(q, tolerance=1e-6)
 
 
 @pytest.mark.parametrize("estimator", [gengs.RLOO(), gengs.NVIL(), gengs.VIMCO(2)], ids=repr)
