@@ -18,8 +18,14 @@ import torch
 from torch import Tensor
 
 from ..numerics.autograd_function import AutogradFunction
-from ..numerics.once_differentiable import OnceDifferentiable
-from ..numerics.tracing import carries_gradient, inside_nested_jvp, inspectable, is_traced
+from ..numerics.once_differentiable import refuse_derivative
+from ..numerics.tracing import (
+    carries_gradient,
+    inside_nested_jvp,
+    inside_transform,
+    inspectable,
+    is_traced,
+)
 
 _allowed = ContextVar("_allowed", default=False)
 _NOT_TWICE = (
@@ -28,22 +34,29 @@ _NOT_TWICE = (
 )
 
 
-def attach(value: Tensor, surrogate: Tensor, made_of: Tensor | None = None) -> Tensor:
+def attach(
+    value: Tensor, surrogate: Tensor, made_of: Tensor | None = None, not_twice: str = _NOT_TWICE
+) -> Tensor:
     """``value`` with the gradient of ``surrogate`` added to its own.
 
     Args:
         value: The value, which may have a gradient of its own.
         surrogate: What has the gradient.
         made_of: What ``surrogate`` gets its gradient from, if that is smaller: it is kept.
+        not_twice: Why there is no second derivative.
     """
     if is_traced() or _allowed.get():  # torch.compile refuses second derivatives itself
         return value + (surrogate - surrogate.detach())
-    if inside_nested_jvp():
-        raise RuntimeError(_NOT_TWICE)
-    wide = torch.promote_types(value.dtype, surrogate.dtype)
     made_of = surrogate if made_of is None else made_of
-    parts = torch.broadcast_tensors(value.to(wide), surrogate.to(wide))
-    attached: Tensor = _AttachSurrogate.apply(*parts, made_of)
+    if value.dtype != surrogate.dtype or value.shape != surrogate.shape:
+        wide = torch.promote_types(value.dtype, surrogate.dtype)
+        value, surrogate = torch.broadcast_tensors(value.to(wide), surrogate.to(wide))
+    if not inside_transform():
+        attached: Tensor = _AttachSurrogate.apply_eagerly(value, surrogate, made_of, not_twice)
+        return attached
+    if inside_nested_jvp() and carries_gradient(surrogate):
+        raise RuntimeError(not_twice)
+    attached = _AttachSurrogate.apply(value, surrogate, made_of, not_twice)
     return attached
 
 
@@ -59,12 +72,12 @@ def second_derivatives_of_surrogates() -> Iterator[None]:
 
 class _AttachSurrogate(AutogradFunction):
     @staticmethod
-    def forward(value: Tensor, surrogate: Tensor, made_of: Tensor) -> Tensor:
+    def forward(value: Tensor, surrogate: Tensor, made_of: Tensor, not_twice: str) -> Tensor:
         return value + (surrogate - surrogate)  # NaN if that is NaN or infinite
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        value, _, made_of = inputs
+        value, _, made_of, ctx.not_twice = inputs
         kept = made_of, value if value.requires_grad or not inspectable(value) else None
         ctx.save_for_backward(*kept)
         ctx.save_for_forward(*kept)
@@ -73,21 +86,21 @@ class _AttachSurrogate(AutogradFunction):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         made_of, value = ctx.saved_tensors
         if not torch.is_grad_enabled() or not carries_gradient(made_of):
-            return grad, grad, None
+            return grad, grad, None, None
         # each has a part in the other's derivative: by the draw, and by the cost in the surrogate
         by_draw = by_cost = None
         if ctx.needs_input_grad[0]:
-            by_draw = grad + OnceDifferentiable.apply(grad.new_zeros(()), _NOT_TWICE, made_of)
+            by_draw = refuse_derivative(grad, ctx.not_twice, made_of)
         if ctx.needs_input_grad[1]:
             made_of = (made_of,) if value is None else (made_of, value)
-            by_cost = OnceDifferentiable.apply(grad, _NOT_TWICE, grad, *made_of)
-        return by_draw, by_cost, None
+            by_cost = refuse_derivative(grad, ctx.not_twice, *made_of)
+        return by_draw, by_cost, None, None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        value, surrogate, _ = tangents
+        value, surrogate, *_ = tangents
         if surrogate is None:
             return value  # type: ignore[return-value]
         made_of = [x for x in ctx.saved_tensors if x is not None]
-        once: Tensor = OnceDifferentiable.apply(surrogate, _NOT_TWICE, *made_of)
+        once = refuse_derivative(surrogate, ctx.not_twice, *made_of)
         return once if value is None else value + once

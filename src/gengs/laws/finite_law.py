@@ -24,7 +24,7 @@ from torch import Tensor
 from ..numerics.attach import nonzero
 from ..numerics.autograd_function import AutogradFunction
 from ..numerics.inverse_cdf import antithetic_uniforms, inverse_cdf_index, pick
-from ..numerics.once_differentiable import OnceDifferentiable
+from ..numerics.once_differentiable import refuse_derivative
 from ..tables.finite import Finite
 from .boxes import new_box
 from .inflow_weight import inflow_weight
@@ -126,7 +126,7 @@ class _AttachAtom(AutogradFunction):
         slope = slope.scatter_add(-1, index, drawn)
         slope = slope.sum_to_size(probs.shape).to(probs.dtype)
         if torch.is_grad_enabled():
-            slope = OnceDifferentiable.apply(slope, NOT_TWICE, grad, probs)
+            slope = refuse_derivative(slope, NOT_TWICE, probs)
             if ctx.needs_input_grad[0]:  # which atom has the gradient depends on the table
-                grad = grad + OnceDifferentiable.apply(grad.new_zeros(()), NOT_TWICE, probs)
+                grad = refuse_derivative(grad, NOT_TWICE, probs)
         return grad, slope, None, None, None

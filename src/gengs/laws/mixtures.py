@@ -67,6 +67,10 @@ class MixtureLaw(_InStages):
         return self.component.learned_total
 
     @property
+    def learned_transforms(self) -> bool:  # type: ignore[override]
+        return self.component.learned_transforms
+
+    @property
     def normalised(self) -> bool:
         return self.component.normalised
 
@@ -182,21 +186,19 @@ class TransformedLaw(_InStages):
     def learned_total(self) -> bool:  # type: ignore[override]
         return law_of(self.q.base_dist).learned_total
 
+    @property
+    def learned_transforms(self) -> bool:  # type: ignore[override]
+        tensors = (t for transform in self.q.transforms for t in parameters_of(transform))
+        return any(map(carries_gradient, tensors)) or law_of(self.q.base_dist).learned_transforms
+
     @lazy_property
     def shift(self) -> int | None:
         """The integer that is added; ``None`` for any other transformation."""
-        tensors = [t for transform in self.q.transforms for t in parameters_of(transform)]
-        if torch.is_grad_enabled() and any(map(carries_gradient, tensors)):
-            raise TypeError(
-                "a table of a TransformedDistribution has no gradient in its transforms, which "
-                "require one; apply them to the draw, draw by gengs.rsample or MidCDF, or detach "
-                "them."
-            )
         shift = 0
         for transform in self.q.transforms:
             if not isinstance(transform, AffineTransform):
                 return None
-            loc, scale = torch.as_tensor(transform.loc), torch.as_tensor(transform.scale)
+            loc, scale = (torch.as_tensor(x).detach() for x in (transform.loc, transform.scale))
             if not bool((scale == 1).all() & (loc == loc.round()).all() & (loc == loc.min()).all()):
                 return None
             shift += int(loc.min())

@@ -40,7 +40,7 @@ from torch.nn.functional import threshold
 
 from ..numerics.autograd_function import AutogradFunction
 from ..numerics.inverse_cdf import antithetic_uniforms, inverse_cdf_index, pick
-from ..numerics.once_differentiable import OnceDifferentiable
+from ..numerics.once_differentiable import refuse_derivative
 from ..numerics.tails import atoms_first
 from ..numerics.tracing import carries_gradient
 from ..tables.finite import Finite
@@ -117,14 +117,14 @@ class _FollowTable(AutogradFunction):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         z, probs, index, upper, atoms = ctx.saved_tensors
         area, weight = _slopes(z, probs.detach(), index, upper, atoms, ctx.valley)
-        moved = (area * (grad.detach().to(area.dtype) * weight)).movedim(0, -1)
+        moved = (area * (grad.to(area.dtype) * weight)).movedim(0, -1)
         if moved.numel() != probs.numel():  # of one sample there is nothing to add
             moved = moved.sum_to_size(probs.shape)
         moved = moved.reshape(probs.shape).to(probs.dtype)
         if torch.is_grad_enabled():
-            moved = OnceDifferentiable.apply(moved, NOT_TWICE, grad, probs)
+            moved = refuse_derivative(moved, NOT_TWICE, probs)
             if ctx.needs_input_grad[0]:  # which atom has the gradient depends on the table
-                grad = grad + OnceDifferentiable.apply(grad.new_zeros(()), NOT_TWICE, probs)
+                grad = refuse_derivative(grad, NOT_TWICE, probs)
         # learned atoms move with the one that was drawn
         return grad, moved, None, None, None, None
 

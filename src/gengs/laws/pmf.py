@@ -52,6 +52,8 @@ class PMF:
     """How many values it has, where that is known without reading the parameters."""
     learned_total = False
     """Whether a number of trials requires a gradient, which its log-PMF does not have."""
+    learned_transforms = False
+    """Whether transforms of its values require a gradient, which its log-PMF does not have."""
 
     def __init__(self, q: Distribution) -> None:
         self.q: Any = q

@@ -3,7 +3,7 @@
 torch's own decorator ``once_differentiable`` cannot say why, and does not go with vmap.
 """
 
-__all__ = ["OnceDifferentiable"]
+__all__ = ["OnceDifferentiable", "refuse_derivative"]
 
 from typing import Any
 
@@ -12,8 +12,17 @@ from torch import Tensor
 from .autograd_function import AutogradFunction
 
 
+def refuse_derivative(gradient: Tensor, why: str, *made_of: Tensor) -> Tensor:
+    """``gradient``, which raises with ``why`` where it is differentiated in one of ``made_of``.
+
+    Only there: it is linear in what comes back to it, such as a weight of the loss.
+    """
+    zero: Tensor = OnceDifferentiable.apply(gradient.new_zeros(()), why, *made_of)
+    return gradient + zero
+
+
 class OnceDifferentiable(AutogradFunction):
-    """A gradient as it is; differentiating it in what it was ``made_of`` raises with ``why``."""
+    """A gradient as it is; differentiating it in anything raises with ``why``."""
 
     @staticmethod
     def forward(gradient: Tensor, why: str, *made_of: Tensor) -> Tensor:

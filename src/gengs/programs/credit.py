@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..estimators.surrogate import attach
 from ..numerics.autograd_function import AutogradFunction
 from ..numerics.once_differentiable import OnceDifferentiable
 from .increments import Increments
@@ -108,12 +109,12 @@ class Credit:
     def loss(self, parts: Sequence[Tensor]) -> Tensor:
         """The sum of costs, one number per replicate, with the gradient of the score."""
         parts = [p if p.is_floating_point() else p.to(torch.get_default_dtype()) for p in parts]
-        total = torch.stack(list(parts)).sum(0) if len(parts) > 1 else parts[0]
+        total = torch.stack(parts).sum(0)
         if not self:
             return total
         returns = list(accumulate(part.detach() for part in reversed(parts)))[::-1]
         zero: Tensor = _Score.apply(self.surrogate(self.inputs, returns).expand(total.shape))
-        return total + zero
+        return attach(total, zero, not_twice=_NOT_TWICE)
 
     def mean(self, x: Tensor) -> Tensor:
         """The mean over replicates, ``x.mean(0)``, with the gradient of the score."""
@@ -121,7 +122,7 @@ class Credit:
         if not self:
             return x.mean(0)
         zero: Tensor = _MeanScore.apply(self, x.detach(), *self.inputs)
-        return x.mean(0) + zero
+        return attach(x.mean(0), zero, not_twice=_NOT_TWICE)
 
 
 def _own(sites: Sequence[Site], replicates: int, dim: int | None) -> list[tuple[Site, int]]:
@@ -139,7 +140,7 @@ def _own(sites: Sequence[Site], replicates: int, dim: int | None) -> list[tuple[
 
 
 class _Score(AutogradFunction):
-    """Zero, whose gradient is that of the surrogate: once, as it is no estimate of the second."""
+    """Zero, whose gradient is that of the surrogate; unequal weights of replicates are told."""
 
     @staticmethod
     def forward(surrogate: Tensor) -> Tensor:
@@ -147,14 +148,13 @@ class _Score(AutogradFunction):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
+        pass
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         if grad.numel() > 1 and grad.device.type == "cpu":
             _require_equal_weights(grad)
-        result: Tensor = OnceDifferentiable.apply(grad, _NOT_TWICE, *ctx.saved_tensors)
-        return result
+        return grad
 
 
 def _require_equal_weights(grad: Tensor) -> None:
@@ -194,13 +194,12 @@ class _MeanScore(torch.autograd.Function):
         cost = (x * grad).flatten(1).sum(1) if x.dim() > 1 else x * grad
         with torch.enable_grad():
             leaves = [value.detach().requires_grad_() for value in inputs]
-            returns = [cost] * (1 + max(epoch for epoch, _, _ in ctx.credit._keys))
+            returns = [cost.detach()] * (1 + max(epoch for epoch, _, _ in ctx.credit._keys))
             value = ctx.credit.surrogate(leaves, returns).mean()
         found = torch.autograd.grad(value, leaves, allow_unused=True)
         if torch.is_grad_enabled():
             found = tuple(
-                None if f is None else OnceDifferentiable.apply(f, _NOT_TWICE, grad, x)
-                for f in found
+                None if f is None else OnceDifferentiable.apply(f, _NOT_TWICE, grad) for f in found
             )
         return None, None, *found
 

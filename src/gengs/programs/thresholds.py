@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from ..numerics.autograd_function import AutogradFunction
-from ..numerics.once_differentiable import OnceDifferentiable
+from ..numerics.once_differentiable import refuse_derivative
 from .noise import Uniform
 
 
@@ -163,7 +163,7 @@ class _Threshold(AutogradFunction):
         slope = share * beside / (high - low).clamp_min(torch.finfo(low.dtype).tiny)
         slope = grad * slope.detach().to(grad.dtype)
         if torch.is_grad_enabled():
-            slope = OnceDifferentiable.apply(slope, NOT_TWICE, grad, p)
+            slope = refuse_derivative(slope, NOT_TWICE, p)
         return None, slope, None, None
 
 

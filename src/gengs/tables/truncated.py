@@ -47,11 +47,8 @@ class Truncated(Finite):
     window: Window
 
     def __init__(self, source: PMF, window: Window, validate: bool) -> None:
-        if source.learned_total and torch.is_grad_enabled():
-            raise TypeError(
-                f"a table of {type(source.q).__name__} has no gradient in a number of trials "
-                "(total_count), which requires one; draw by gengs.rsample or MidCDF, or detach it."
-            )
+        if torch.is_grad_enabled():
+            _refuse_moving_values(source)
         low, n, like = window.low, window.size, source.like
         require_memory(source.batch_shape, n, torch.float64, like.device)  # what formulas run in
         k = torch.arange(n, device=like.device)
@@ -113,6 +110,19 @@ class Truncated(Finite):
 def _again(kind: type[PMF], q: Distribution, window: Window, validate: bool) -> Truncated:
     """The distribution of the same rule, from the distribution's parameters as they are now."""
     return Truncated(kind(q), window, validate)
+
+
+def _refuse_moving_values(source: PMF) -> None:
+    """Raise where a parameter with a gradient moves the values, which a table keeps."""
+    for learned, what in (
+        (source.learned_total, "a number of trials (total_count), which requires"),
+        (source.learned_transforms, "its transforms, which require"),
+    ):
+        if learned:
+            raise TypeError(
+                f"a table of {type(source.q).__name__} has no gradient in {what} one; draw by "
+                "gengs.rsample or MidCDF, or detach."
+            )
 
 
 def _check(source: PMF, window: Window, k: Tensor, logits: Tensor, below: bool) -> None:

@@ -91,6 +91,37 @@ def test_the_slope_in_learned_atoms_has_no_derivative_in_the_table(name, event_d
         slope.sum().backward()
 
 
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_weight_of_the_estimate_may_be_learned(name):
+    """The gradient is linear in it: its derivative in the weight is a first derivative."""
+    theta = torch.tensor(0.3, dtype=DOUBLE, requires_grad=True)
+    weight = torch.tensor(2.0, dtype=DOUBLE, requires_grad=True)
+    value = expectation(name, theta)(0.4)
+    (slope,) = torch.autograd.grad(weight * value, theta, create_graph=True)
+    (found,) = torch.autograd.grad(slope, weight)
+    torch.testing.assert_close(found, slope.detach() / 2, rtol=1e-5, atol=0.0)
+
+
+def test_forward_mode_by_two_backward_passes_is_a_first_derivative():
+    def value(theta):
+        torch.manual_seed(0)
+        return expectation("RLOO", theta)(0.4)
+
+    start, one = torch.tensor(0.3, dtype=DOUBLE), torch.tensor(1.0, dtype=DOUBLE)
+    found = torch.autograd.functional.jvp(value, start, one)[1]
+    torch.testing.assert_close(found, torch.func.grad(value)(start), rtol=1e-5, atol=0.0)
+
+
+def test_nested_forward_mode_in_another_variable_passes_an_estimate_by():
+    held = torch.tensor(0.3, dtype=DOUBLE)
+
+    def cube(x):
+        return x**3 + expectation("RLOO", held)(0.4)
+
+    forward = partial(torch.func.jacfwd, randomness="same")
+    assert forward(forward(cube))(torch.tensor(2.0)).item() == 12.0
+
+
 # forward mode of lgamma is a decomposition that torch compiles the old way
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
 @pytest.mark.parametrize("name", ["REINFORCE", "RLOO", "StraightThroughMean", "FiniteDifference"])

@@ -65,6 +65,41 @@ def test_second_derivatives_are_right_or_refused():
         torch.autograd.grad(first, rate)
 
 
+@pytest.mark.parametrize("by", [gengs.RLOO(), gengs.REINFORCE(), gengs.FittedScore()], ids=str)
+@pytest.mark.parametrize("ask", ["loss", "mean"])
+@pytest.mark.parametrize("first", ["rate", "own"])
+def test_second_and_mixed_derivatives_of_a_score_are_refused(by, ask, first):
+    """Of E (z - own)²: in the cost's own gradient the score leaves nothing of the rate."""
+    parameters = {name: torch.tensor(3.0, requires_grad=True) for name in ("rate", "own")}
+    with differentiable(by=by) as program:
+        z = torch.poisson(parameters["rate"].expand(100))
+        cost = (z - parameters["own"]).square()
+    value = getattr(program, ask)(cost).mean()
+    (slope,) = torch.autograd.grad(value, parameters[first], create_graph=True)
+    with pytest.raises(RuntimeError, match="no second derivative"):
+        slope.backward()
+
+
+def test_a_weight_of_the_loss_may_be_learned():
+    """The gradient of the score is linear in it."""
+    rate, weight = (torch.tensor(number, requires_grad=True) for number in (3.0, 2.0))
+    loss = weight * mean_of_draws(rate, gengs.RLOO())
+    (slope,) = torch.autograd.grad(loss, rate, create_graph=True)
+    (found,) = torch.autograd.grad(slope, weight)
+    torch.testing.assert_close(found, slope.detach() / 2)
+
+
+def test_a_cost_may_be_changed_in_place_after_its_loss():
+    rate = torch.tensor(3.0, requires_grad=True)
+    with differentiable(by=gengs.RLOO()) as program:
+        cost = torch.poisson(rate.expand(100)) + rate
+    loss = program.loss(cost)
+    before = loss.detach().clone()
+    cost += 1
+    loss.mean().backward()
+    assert torch.equal(loss, before) and rate.grad is not None
+
+
 @pytest.mark.parametrize(
     ("by", "reentrant"),
     [(None, True), (None, False), (gengs.RLOO(), True)],
