@@ -19,13 +19,7 @@ from torch import Tensor
 
 from ..numerics.autograd_function import AutogradFunction
 from ..numerics.once_differentiable import refuse_derivative
-from ..numerics.tracing import (
-    carries_gradient,
-    inside_nested_jvp,
-    inside_transform,
-    inspectable,
-    is_traced,
-)
+from ..numerics.tracing import carries_gradient, inside_nested_jvp, inspectable, is_traced
 
 _allowed = ContextVar("_allowed", default=False)
 _NOT_TWICE = (
@@ -51,12 +45,9 @@ def attach(
     if value.dtype != surrogate.dtype or value.shape != surrogate.shape:
         wide = torch.promote_types(value.dtype, surrogate.dtype)
         value, surrogate = torch.broadcast_tensors(value.to(wide), surrogate.to(wide))
-    if not inside_transform():
-        attached: Tensor = _AttachSurrogate.apply_eagerly(value, surrogate, made_of, not_twice)
-        return attached
     if inside_nested_jvp() and carries_gradient(surrogate):
         raise RuntimeError(not_twice)
-    attached = _AttachSurrogate.apply(value, surrogate, made_of, not_twice)
+    attached: Tensor = _AttachSurrogate.apply(value, surrogate, made_of, not_twice)
     return attached
 
 

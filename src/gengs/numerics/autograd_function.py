@@ -10,7 +10,6 @@ import inspect
 from typing import Any
 
 import torch
-from torch._functorch.utils import unwrap_dead_wrappers
 
 
 class AutogradFunction(torch.autograd.Function):
@@ -21,9 +20,3 @@ class AutogradFunction(torch.autograd.Function):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.forward.__signature__ = inspect.signature(cls.forward)  # type: ignore[attr-defined]
-
-    @classmethod
-    def apply_eagerly(cls, *args: Any) -> Any:
-        """``apply`` outside of all transforms, with every argument given: without the signature."""
-        directly: Any = super(torch.autograd.Function, cls)
-        return directly.apply(*unwrap_dead_wrappers(args))
