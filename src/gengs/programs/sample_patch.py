@@ -147,6 +147,7 @@ def _as_drawn(law: Distribution, kind: type[Distribution]) -> Distribution:
     return parent
 
 
+@functools.wraps(_geometric)  # a torch function mode looks the method up, and asks for its name
 def _differentiable_geometric(self: Tensor, p: Any, **kwargs: Any) -> Tensor:
     """``Tensor.geometric_``, which by itself takes no tensor that requires a gradient."""
     plain = functools.partial(_geometric, **kwargs)

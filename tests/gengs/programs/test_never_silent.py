@@ -338,6 +338,8 @@ def test_other_random_functions_are_no_news():
     def simulate(t):
         x = torch.bernoulli(t)[torch.randperm(len(t))]
         x = torch.nn.functional.dropout(x, 0.1) + torch.randint(3, (len(t),)) * 0
+        for fill in ("bernoulli_", "geometric_", "exponential_"):
+            x = x + getattr(torch.empty_like(t), fill)(0.3)
         return x + torch.distributions.Gamma(2.0, 1.0).sample((len(t),)) + torch.randn(len(t))
 
     assert said(simulate) == ""
