@@ -114,7 +114,7 @@ class Subset(Discrete):
 
     @lazy_property
     def _possible(self) -> Tensor:
-        return (self.logits.detach() > -torch.inf).movedim(-1, 0)  # (n, *batch)
+        return (self.logits.detach() != -torch.inf).movedim(-1, 0)  # (n, *batch), also of NaN
 
     @property
     def _table_logits(self) -> Tensor:
@@ -171,7 +171,7 @@ class Subset(Discrete):
         if self._validate_args:
             self._refuse_bad_value(value)
         logits = self.logits.to(self.table.q.dtype)
-        possible = self.logits.detach() > -torch.inf
+        possible = self.logits.detach() != -torch.inf
         score = (value.to(logits.dtype) * logits.where(possible, 0.0)).sum(-1)
         forbidden = ((value != 0) & ~possible).any(-1)
         return (score - self._log_partition()).masked_fill(forbidden, -torch.inf).to(self._dtype)
@@ -220,11 +220,12 @@ class Subset(Discrete):
 
     def sample(self, sample_shape: _size = torch.Size()) -> Tensor:
         shape = torch.Size(sample_shape)
-        q, k, *_ = self.table
+        q, k, log_partition, _ = self.table
         with torch.no_grad():
             size = (q.shape[0], shape.numel(), *self.batch_shape)
             y = walk(q, k, torch.rand(size, dtype=q.dtype, device=q.device))
-            z = self._out(y.to(q.dtype)).to(self.logits.dtype)
+            one = 1 + 0 * log_partition  # NaN if a logit is
+            z = self._out(y * one).to(self.logits.dtype)
         return z.reshape(shape + self.batch_shape + self.event_shape)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:

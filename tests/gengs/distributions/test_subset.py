@@ -297,3 +297,11 @@ def test_a_sure_relaxed_subset_has_a_gradient_of_zero(k, hard):
 def test_a_k_with_a_gradient_is_refused():
     with pytest.raises(TypeError, match="no gradient in `k`"):
         gengs.Subset(torch.tensor(2.0, requires_grad=True), torch.zeros(4))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_a_nan_logit_that_nobody_checks_makes_all_of_its_subset_nan(k):
+    logits = torch.tensor([[math.nan, 0.0, 1.0, 2.0], [-math.inf, 0.0, 1.0, 2.0]])
+    q = gengs.Subset(k, logits, validate_args=False)
+    for numbers in (q.sample(), gengs.rsample(q), q.mean, q.entropy(), q.log_prob(torch.ones(4))):
+        assert numbers[0].isnan().all() and not numbers[1].isnan().any()
