@@ -15,6 +15,8 @@ from gengs import catalogue
 from gengs_experiments.cli import COMMANDS, _command, main
 from gengs_experiments.experiments.laboratory import Measure
 
+EXPERIMENTS = ("vae", "nvpdef", "measure", "synthetic")
+
 
 def gengs(*arguments):
     command = [sys.executable, "-m", "gengs", *arguments]
@@ -113,7 +115,20 @@ def test_the_help_of_measure_has_every_distribution(capsys):
     assert len(names) > 5 and [name for name in names if f"{name}(" not in said] == []
 
 
-@pytest.mark.parametrize("name", ["vae", "nvpdef", "measure", "synthetic"])
+def test_a_resumed_measurement_needs_a_folder(capsys):
+    assert main(["measure", "--resume"]) == 2
+    assert "--out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [*EXPERIMENTS, "study", "report", "topics fit"])
+def test_the_folder_to_write_has_a_short_option_in_every_command(name, capsys):
+    with contextlib.suppress(SystemExit):
+        main([*name.split(), "--help"])
+    said = capsys.readouterr().out
+    assert "-o " in said and "--out" in said
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_experiment_imports_nothing_above_it(name):
     code = f"""
 import contextlib, io, sys

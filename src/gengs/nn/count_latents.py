@@ -122,6 +122,8 @@ class CountLatents(nn.Module):
             )
         if level is not None and mass is not None:
             raise ValueError(f"VAE expects one of level={level} and mass={mass}, not both.")
+        if level is not None and level < 2:
+            raise ValueError(f"VAE expects a `level` of at least 2 atoms, but got {level}.")
         if mass is not None and not 0 < mass < 1:
             raise ValueError(f"VAE expects a `mass` between 0 and 1, but got {mass}.")
         self.kind, self.level, self.mass, self.validate_args = kind, level, mass, validate_args

@@ -14,8 +14,9 @@ import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from ..runs.command_options import OUT
 from ..runs.config import UNRECORDED, check_least
 from ..runs.interruption import Interrupted
 from ..runs.manifest import resume_command
@@ -62,7 +63,7 @@ class Measure:
     """Write the bias-variance chart to this file (png or svg)."""
     json: bool = field(default=False, metadata=UNRECORDED)
     """Print JSON instead of a table."""
-    out: Path | None = field(default=None, metadata=UNRECORDED)
+    out: Annotated[Path | None, OUT] = field(default=None, metadata=UNRECORDED)
     """Keep the result in this folder, for a report."""
     resume: bool = field(default=False, metadata=UNRECORDED)
     """Take up a run in its folder: estimators that are done are not measured again."""
@@ -109,6 +110,8 @@ class Measure:
         check_least(self, {"gradients": 2, "warm_up": 0, "seed": 0})
         if not self.estimators:
             raise ValueError("expected estimators after --estimators, or the word all.")
+        if self.resume and self.out is None:
+            raise ValueError("--resume goes on with a folder: name it by --out.")
         if self.plot is not None:
             from matplotlib.figure import Figure
 

@@ -20,8 +20,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from ..runs.command_options import OUT
 from ..runs.config import UNRECORDED, check_least, check_positive
 from ..runs.interruption import Interrupted, end_with_parent
 from ..runs.machine import require_semaphores
@@ -73,7 +74,7 @@ class Synthetic:
     """The seed of the random generator."""
     workers: int = field(default=-1, metadata=UNRECORDED)
     """Processes, one estimator each at a time; -1 for one per core."""
-    out: Path | None = field(default=None, metadata=UNRECORDED)
+    out: Annotated[Path | None, OUT] = field(default=None, metadata=UNRECORDED)
     """The run's folder, for records, table and figures; by default a new one in runs/."""
     resume: bool = field(default=False, metadata=UNRECORDED)
     """Take up a run in its folder: estimators that are done are not run again."""

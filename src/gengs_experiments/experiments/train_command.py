@@ -12,8 +12,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from ..runs.command_options import OUT
 from ..runs.machine import Machine, without_subnormals
 from ..runs.sanitise import say
 from .vae_settings import VaeConfig
@@ -82,7 +83,7 @@ class Vae(TrainCommand):
     """Train a count-latent variational autoencoder on images, with any estimator."""
 
     config: VaeConfig = field(default_factory=VaeConfig)
-    out: Path = Path("runs/vae")
+    out: Annotated[Path, OUT] = Path("runs/vae")
 
     def build(self, data: Any) -> tuple[Task, Training]:
         from .vae import build

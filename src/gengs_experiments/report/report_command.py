@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import tyro
 
 from ..runs.atomic import write_atomically
+from ..runs.command_options import OUT
 from ..runs.manifest import command
 from ..runs.run_status import CONFLICTS
 from ..runs.sanitise import say
@@ -28,7 +29,7 @@ class MakeReport:
         Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FOLDER [FOLDER ...]")]
     ]
     """Studies, runs, or folders of them; they may be half done."""
-    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
+    out: Annotated[Path, OUT] = Path("report.html")
     """The file to write, which needs no other file and no network; "-" for standard output."""
     format: Format | None = None
     """What to write: a page, or its tables; by default by the file's suffix (.html, .md, .csv,

@@ -9,9 +9,10 @@ __all__ = ["Nvpdef"]
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from gengs_experiments.experiments.train_command import TrainCommand
+from gengs_experiments.runs.command_options import OUT
 
 from .nvpdef_settings import NvpdefConfig
 
@@ -24,7 +25,7 @@ class Nvpdef(TrainCommand):
     """Train a Poisson topic model on a corpus, with any estimator."""
 
     config: NvpdefConfig = field(default_factory=NvpdefConfig)
-    out: Path = Path("runs/nvpdef")
+    out: Annotated[Path, OUT] = Path("runs/nvpdef")
 
     def build(self, data: Any) -> tuple[Task, Training]:
         from .nvpdef_experiment import build_nvpdef

@@ -8,11 +8,13 @@ from typing import Annotated, Literal
 
 import tyro
 
+from gengs_experiments.runs.command_options import OUT
+
 from .topics_settings import FitConfig, Reading
 
 ModelArgument = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
 CorpusArgument = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CORPUS")]
-Out = Annotated[Path, tyro.conf.arg(aliases=["-o"])]
+Out = Annotated[Path, OUT]
 
 
 @dataclass(frozen=True)

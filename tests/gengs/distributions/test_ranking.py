@@ -198,6 +198,7 @@ def test_transforms_shapes_and_types():
         (lambda: gengs.PlackettLuce(torch.zeros(3), k=0), "`k` between 1 and .* 3, but got 0"),
         (lambda: gengs.PlackettLuce(torch.zeros(3), k=1.0), "an integer `k` or None, .* 1.0"),
         (lambda: gengs.PlackettLuce([1.0]), "`logits` as a floating-point tensor .* list"),
+        (lambda: gengs.PlackettLuce(torch.zeros(3, 0)), r"at least one item.* \(3, 0\)"),
         (lambda: gengs.PlackettLuce(torch.tensor([0.0, torch.nan])), r"without NaN or \+inf"),
         (lambda: gengs.PlackettLuce(torch.full((2, 2), -torch.inf)), "a row that is all -inf"),
         (lambda: gengs.PlackettLuce(torch.zeros(3)).log_prob(torch.ones(3, 3)), "one-hot vectors"),

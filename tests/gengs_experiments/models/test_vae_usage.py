@@ -113,6 +113,8 @@ def test_a_batch_without_images(estimator, posterior):
 def test_mistakes_are_named():
     with pytest.raises(ValueError, match=r"between 0 and 1.* 2"):
         tiny(level=None, mass=2.0)
+    with pytest.raises(ValueError, match="at least 2 atoms"):
+        tiny(level=1)
     with pytest.raises(ValueError, match=r"`kl_weight`.* 'a'"):
         tiny(kl_weight="a")
     for weight in (-1.0, float("nan")):
