@@ -3,11 +3,11 @@
 import pyro
 import pytest
 import torch
+from torch import distributions
 from torch.distributions import (
     Binomial,
     Categorical,
     Exponential,
-    GeneralizedPareto,
     Gumbel,
     Independent,
     Kumaraswamy,
@@ -56,7 +56,10 @@ def logistic(t):
 MOVING = {
     "uniform": (lambda t: Uniform(zeros, t), "ends of its support"),
     "pareto": (lambda t: Pareto(t, ones), "ends of its support"),
-    "generalized pareto": (lambda t: GeneralizedPareto(zeros, t, -ones), "ends of its support"),
+    "generalized pareto": (
+        lambda t: distributions.GeneralizedPareto(zeros, t, -ones),
+        "ends of its support",
+    ),
     "vectors": (lambda t: Independent(Uniform(beside(zeros), beside(t)), 1), "ends"),
     "mixture": (lambda t: MixtureSameFamily(weights(), Uniform(-beside(t), beside(t))), "ends"),
     "log-uniform": (lambda t: TransformedDistribution(Uniform(zeros, t), ExpTransform()), "ends"),
@@ -138,7 +141,7 @@ STILL = {
     "power of a share": lambda t: TransformedDistribution(Uniform(zeros, ones), PowerTransform(t)),
     "weibull": lambda t: Weibull(t, t),
     "kumaraswamy": lambda t: Kumaraswamy(t, t),
-    "generalized pareto": lambda t: GeneralizedPareto(zeros, t, 0.1 * ones),
+    "generalized pareto": lambda t: distributions.GeneralizedPareto(zeros, t, 0.1 * ones),
     "negative binomial": lambda t: NegativeBinomial(t, 0.5 * ones),
     "pareto": lambda t: Pareto(ones, t),
 }
