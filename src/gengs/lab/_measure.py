@@ -78,6 +78,11 @@ def measure(
         vectorise: Whether replicates may run side by side.
         seed: Of torch's generator; its state is put back afterwards.
     """
+    if not isinstance(q, Distribution) or not callable(cost):
+        raise TypeError(
+            "measure expects a cost, a distribution and estimators, in this order, but got "
+            f"{type(cost).__name__} and {type(q).__name__} first."
+        )
     parameters = leaves_of(q)
     if not parameters:
         raise ValueError("measure expects a `q` built from tensors that require a gradient.")

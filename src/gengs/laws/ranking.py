@@ -80,8 +80,9 @@ class PlackettLuce(Discrete):
             )
         n = logits.shape[-1]
         if n == 0:
-            got = tuple(logits.shape)
-            raise ValueError(f"PlackettLuce expects at least one item, but got shape {got}.")
+            raise ValueError(
+                f"PlackettLuce expects at least one item, but got shape {tuple(logits.shape)}."
+            )
         if k is not None and (isinstance(k, bool) or not isinstance(k, Integral)):
             raise ValueError(f"PlackettLuce expects an integer `k` or None, but got {k!r}.")
         self.k = n if k is None else int(k)

@@ -225,3 +225,8 @@ def test_a_wrong_cost_is_no_fault_of_an_estimator_that_was_not_passed(cost, sent
     rate = torch.tensor([3.0, 4.0], requires_grad=True)
     with pytest.raises((ValueError, TypeError, FloatingPointError), match=sentence):
         measure(cost, Poisson(rate), [gengs.MidCDF()], gradients=100)
+
+
+def test_arguments_in_another_order_are_named():
+    with pytest.raises(TypeError, match="in this order, but got Poisson and function first"):
+        gengs.lab.measure(Poisson(torch.ones(2, requires_grad=True)), lambda z: z, [gengs.RLOO()])
