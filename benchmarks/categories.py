@@ -9,8 +9,8 @@ there are not run again.
     python -m benchmarks.categories results/categories/runs.jsonl --table
     python -m benchmarks.categories results/categories/runs.jsonl --overview
 
-The memory of a step is the same for all seeds, so it is measured apart (``--memory``: of all
-settings in the file), and kept in ``memory.jsonl`` beside the runs.
+Time and memory of a step are the same for all seeds, so they are measured apart, one setting after
+the other (``--prices``: of all settings in the file), and kept in ``prices.jsonl`` beside the runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 from typing import Any
 
 import torch
@@ -119,19 +119,25 @@ def training(
 
 def run(task: str, k: int, method: str, rate: float, seed: int, steps: int, size: int) -> Any:
     model, step = training(task, k, method, rate, seed, size)
-    start = time.process_time()
     for done in range(steps):
         step(done / steps)
-    seconds = time.process_time() - start
     train, (test, used) = evaluate(model, 0, 2000)[0], evaluate(model, 1, 4000)
-    found = {"train": train, "test": test, "used": used, "ms": 1e3 * seconds / steps}
+    found = {"train": train, "test": test, "used": used}
     return {name: value if math.isfinite(value) else 1e9 for name, value in found.items()}
 
 
-def memory(task: str, k: int, method: str, size: int) -> float:
-    """What a step holds at most beyond what it finds and leaves (weights, gradients), in MiB."""
+def price(task: str, k: int, method: str, size: int) -> dict[str, float]:
+    """The median of a step's processor time in ms; what it holds at most, in MiB.
+
+    Held is what a step makes beyond what it finds and leaves (weights, gradients).
+    """
     step = training(task, k, method, RATES[0], 0, size)[1]
-    return most_held(lambda: step(0.0))
+    seconds = []
+    for _ in range(5 + 40):
+        start = time.process_time()
+        step(0.0)
+        seconds.append(time.process_time() - start)
+    return {"ms": 1e3 * median(seconds[5:]), "MiB": most_held(lambda: step(0.0))}
 
 
 def main() -> None:
@@ -140,7 +146,7 @@ def main() -> None:
     options.add_argument("file", type=Path)
     options.add_argument("--table", action="store_true", help="print a table for each setting")
     options.add_argument("--overview", action="store_true", help="print all test losses")
-    options.add_argument("--memory", action="store_true", help="measure the memory of a step")
+    options.add_argument("--prices", action="store_true", help="measure time and memory of a step")
     options.add_argument("--task", nargs="+", default=["vae"], choices=TASKS)
     options.add_argument("--categories", nargs="+", type=int, default=[128])
     options.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
@@ -149,13 +155,13 @@ def main() -> None:
     options.add_argument("--steps", type=int, default=1000)
     options.add_argument("--batch", type=int, default=64)
     chosen = options.parse_args()
-    beside = chosen.file.with_name("memory.jsonl")
+    beside = chosen.file.with_name("prices.jsonl")
     if chosen.table:
         print(tables(read(chosen.file), read(beside)))
         return
-    if chosen.memory:
+    if chosen.prices:
         for line in unmeasured(read(chosen.file), read(beside)):
-            write(beside, line | {"MiB": memory(*line.values())})
+            write(beside, line | price(*line.values()))
         return
     if chosen.overview:
         print(overview(read(chosen.file)))
@@ -202,26 +208,26 @@ def write(file: Path, line: dict[str, Any]) -> None:
 
 
 def unmeasured(lines: list[dict[str, Any]], measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Task, K, method and batch of the runs whose memory is not known yet, each once."""
+    """Task, K, method and batch of the runs whose price is not known yet, each once."""
     settings = [{name: line[name] for name in ("task", "K", "method", "batch")} for line in lines]
-    known = [{name: value for name, value in line.items() if name != "MiB"} for line in measured]
+    known = [{k: v for k, v in line.items() if k not in ("ms", "MiB")} for line in measured]
     return [x for i, x in enumerate(settings) if x not in known and x not in settings[:i]]
 
 
-def tables(lines: list[dict[str, Any]], memory: list[dict[str, Any]]) -> str:
+def tables(lines: list[dict[str, Any]], prices: list[dict[str, Any]]) -> str:
     """A table for each task and number of categories, the best on test data first."""
     parts = []
     names = ("task", "K", "steps", "batch")
     for setting in dict.fromkeys(tuple(line[name] for name in names) for line in lines):
         these = [line for line in lines if tuple(line[name] for name in names) == setting]
         task, k, steps, batch = setting
-        held = {
-            x["method"]: f"{x['MiB']:.1f}"
-            for x in memory
+        paid = {
+            x["method"]: [f"{x['ms']:.1f}", f"{x['MiB']:.1f}"]
+            for x in prices
             if (x["task"], x["K"], x["batch"]) == (task, k, batch)
         }
         rows = [
-            row(method, these, held.get(method, ""))
+            row(method, these, paid.get(method, ["", ""]))
             for method in dict.fromkeys(x["method"] for x in these)
         ]
         head = [
@@ -276,12 +282,12 @@ def at_best_rate(method: str, lines: list[dict[str, Any]]) -> list[dict[str, Any
     return [line for line in mine if line["lr"] == rate]
 
 
-def row(method: str, lines: list[dict[str, Any]], held: str) -> tuple[float, str]:
+def row(method: str, lines: list[dict[str, Any]], paid: list[str]) -> tuple[float, str]:
     """The mean on test data, and the line of the table."""
     seeds = at_best_rate(method, lines)
-    test, train, used, ms = ([x[name] for x in seeds] for name in ("test", "train", "used", "ms"))
+    test, train, used = ([x[name] for x in seeds] for name in ("test", "train", "used"))
     cells = [method, f"{seeds[0]['lr']:g}", str(len(seeds)), nats(test), nats(train)]
-    cells += [f"{mean(used):.0f}", f"{mean(ms):.1f}", held]
+    cells += [f"{mean(used):.0f}", *paid]
     return mean(test), "| " + " | ".join(cells) + " |"
 
 
