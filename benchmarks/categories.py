@@ -218,7 +218,8 @@ def tables(lines: list[dict[str, Any]], prices: list[dict[str, Any]]) -> str:
     """A table for each task and number of categories, the best on test data first."""
     parts = []
     names = ("task", "K", "steps", "batch")
-    for setting in dict.fromkeys(tuple(line[name] for name in names) for line in lines):
+    found = {tuple(line[name] for name in names) for line in lines}
+    for setting in sorted(found, key=lambda x: (list(TASKS).index(x[0]), *x[1:])):
         these = [line for line in lines if tuple(line[name] for name in names) == setting]
         task, k, steps, batch = setting
         paid = {
