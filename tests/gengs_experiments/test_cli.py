@@ -116,8 +116,9 @@ def test_the_help_of_measure_has_every_distribution(capsys):
     assert len(names) > 5 and [name for name in names if f"{name}(" not in said] == []
 
 
-def test_a_resumed_measurement_needs_a_folder(capsys):
-    assert main(["measure", "--resume"]) == 2
+@pytest.mark.parametrize("name", ["measure", "synthetic"])
+def test_what_is_resumed_needs_a_folder(name, capsys):
+    assert main([name, "--resume"]) == 2
     assert "--out" in capsys.readouterr().err
 
 

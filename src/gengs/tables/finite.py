@@ -31,6 +31,7 @@ from ..numerics.inverse_cdf import inverse_cdf_index, pick
 from ..numerics.tails import safe_log
 from ..numerics.tracing import any_of, not_finite, product, set_shapes, tensors_of, validates
 from .discrete import Discrete
+from .finite_checks import batch_of, may_repeat, require_values, require_weights
 from .supports import OneOf, refuse_table
 
 if TYPE_CHECKING:
@@ -82,16 +83,7 @@ class Finite(Discrete):
             raise ValueError("Finite expects exactly one of `logits` and `probs`.")
         validate = validates(validate_args)
         name, given = ("probs", cast(Tensor, probs)) if logits is None else ("logits", logits)
-        for what, value in (("atoms", atoms), (name, given)):
-            if not isinstance(value, Tensor):
-                raise TypeError(
-                    f"Finite expects a tensor as `{what}`, but got {type(value).__name__}."
-                )
-        if given.dim() == 0 or given.shape[-1] == 0:
-            raise ValueError(
-                "Finite expects at least one atom in the last dimension of "
-                f"`{name}`, but got shape {tuple(given.shape)}."
-            )
+        require_weights(atoms, name, given)
         self.made_from = (
             *(Finite, (atoms,)),
             {name: given, "event_dim": event_dim, "validate_args": validate_args},
@@ -108,7 +100,7 @@ class Finite(Discrete):
             table = weights.movedim(-1, 0).log_softmax(0).movedim(0, -1)
             self.set_table(atoms, table, event_dim, dtype, validate)
             fault = self.logits.detach().amax(-1).isnan()  # NaN, +inf, or every atom forbidden
-        if validate and any_of(fault, not_finite(atoms), _may_repeat(self)):
+        if validate and any_of(fault, not_finite(atoms), may_repeat(atoms, event_dim)):
             refuse_table(self, name, weights.detach(), fault)
 
     def set_table(
@@ -117,26 +109,9 @@ class Finite(Discrete):
         """Take a normalised table: what every way to make a distribution ends with."""
         # atoms first in memory: sums over a dozen of them run along the batch, five times as fast
         logits = logits.movedim(-1, 0).contiguous().movedim(0, -1)
-        n = logits.shape[-1]
-        where_n = -1 - event_dim
-        if atoms.dim() < 1 + event_dim or atoms.shape[where_n] != n:
-            raise ValueError(
-                f"Finite expects `atoms` of shape (*batch, {n}, *event) with event_dim={event_dim}"
-                f" and {n} probabilities, but got {tuple(atoms.shape)};"
-                " for vector atoms pass event_dim=1."
-            )
-        try:
-            batch, own = logits.shape[:-1], atoms.shape[:where_n]
-            if own:
-                batch = torch.broadcast_shapes(batch, own)
-        except RuntimeError:
-            raise ValueError(
-                "Finite expects the batch shapes of `atoms` and of the probabilities to broadcast, "
-                f"but got {tuple(atoms.shape[:where_n])} and {tuple(logits.shape[:-1])};"
-                " for vector atoms pass event_dim=1."
-            ) from None
+        batch = batch_of(atoms, logits, event_dim)
         self.atoms = atoms
-        self.logits = logits.expand(*batch, n)
+        self.logits = logits.expand(*batch, logits.shape[-1])
         self.event_dim = event_dim
         self.dtype = dtype
         event = atoms.shape[atoms.dim() - event_dim :]
@@ -229,19 +204,7 @@ class Finite(Discrete):
 
     def log_prob(self, value: Tensor) -> Tensor:
         index, found = self.index_of(value)
-        try:
-            torch.broadcast_shapes(index.shape, self.batch_shape)
-        except RuntimeError:
-            raise ValueError(
-                f"Finite.log_prob expects values that broadcast with the batch shape "
-                f"{tuple(self.batch_shape)}, but got shape {tuple(value.shape)}."
-            ) from None
-        if self._validate_args and any_of(~found):
-            raise ValueError(
-                f"Finite.log_prob expects values among the {self.num_atoms} atoms, but "
-                f"{int((~found).sum())} of {found.numel()} in `value` (shape {tuple(value.shape)})"
-                " are not; pass validate_args=False to give them probability zero."
-            )
+        require_values(self, value, index, found)
         return pick(self.logits, index).where(found, -torch.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
@@ -329,11 +292,3 @@ def _at_least_float32(dtype: torch.dtype) -> torch.dtype:
     """The dtype to compute in: half precision is too coarse for normalising, integers too."""
     wide = torch.promote_types(dtype, torch.float32)
     return wide if dtype.is_floating_point else torch.get_default_dtype()
-
-
-def _may_repeat(law: Finite) -> Tensor:
-    """Whether shared atoms may hold one value twice: certain for numbers in order only."""
-    shared = law.atoms.dim() == 1 + law.event_dim  # others are made by rules, not by hand
-    if shared and law.num_atoms <= 10_000 and not law.event_dim:
-        return law.atoms.detach().diff() <= 0
-    return law.atoms.new_full((1,), shared and law.num_atoms <= 10_000).bool()

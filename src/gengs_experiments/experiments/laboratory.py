@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from ..runs.command_options import OUT
+from ..runs.command_options import OUT, require_out
 from ..runs.config import UNRECORDED, check_least
 from ..runs.interruption import Interrupted
 from ..runs.manifest import resume_command
@@ -110,8 +110,7 @@ class Measure:
         check_least(self, {"gradients": 2, "warm_up": 0, "seed": 0})
         if not self.estimators:
             raise ValueError("expected estimators after --estimators, or the word all.")
-        if self.resume and self.out is None:
-            raise ValueError("--resume goes on with a folder: name it by --out.")
+        require_out(self.out, self.resume)
         if self.plot is not None:
             from matplotlib.figure import Figure
 

@@ -22,7 +22,7 @@ from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from ..runs.command_options import OUT
+from ..runs.command_options import OUT, require_out
 from ..runs.config import UNRECORDED, check_least, check_positive
 from ..runs.interruption import Interrupted, end_with_parent
 from ..runs.machine import require_semaphores
@@ -113,6 +113,7 @@ class Synthetic:
         least |= {"k": 2, "gradients": 2, "final_gradients": 2, "seeds": 2}  # for a spread
         check_least(self, least)
         check_positive(self, "rate", "temperature")
+        require_out(self.out, self.resume)
         if self.workers < 1 and self.workers != -1:
             raise ValueError(f"expected --workers of at least 1, or -1, but got {self.workers}.")
         if not self.estimators:
